@@ -1,0 +1,131 @@
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+spt_status spt_file_read(const char *path, size_t max_bytes, spt_buf *buf,
+                         spt_error *err)
+{
+    struct stat info;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return spt_fail(err, SPT_E_IO, "%s: cannot read: %s", path,
+                        strerror(errno));
+    if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
+        fclose(file);
+        return spt_fail(err, SPT_E_IO, "%s: is a folder, expected a file",
+                        path);
+    }
+    char part[65536];
+    size_t total = 0, n;
+    while ((n = fread(part, 1, sizeof part, file)) > 0) {
+        total += n;
+        if (total > max_bytes)
+            break;
+        spt_buf_add(buf, part, n);
+    }
+    bool broken = ferror(file) != 0;
+    fclose(file);
+    if (broken)
+        return spt_fail(err, SPT_E_IO, "%s: read error", path);
+    if (total > max_bytes)
+        return spt_fail(err, SPT_E_FORMAT, "%s: larger than %zu bytes", path,
+                        max_bytes);
+    spt_buf_add(buf, "", 0);
+    if (buf->failed)
+        return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", path);
+    return SPT_OK;
+}
+
+static spt_status write_all(int fd, const char *data, size_t size,
+                            const char *path, spt_error *err)
+{
+    while (size) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return spt_fail(err, SPT_E_IO, "%s: cannot write: %s", path,
+                            strerror(errno));
+        data += n;
+        size -= (size_t)n;
+    }
+    if (fsync(fd) != 0)
+        return spt_fail(err, SPT_E_IO, "%s: cannot write: %s", path,
+                        strerror(errno));
+    return SPT_OK;
+}
+
+spt_status spt_file_write(const char *path, const void *data, size_t size,
+                          spt_error *err)
+{
+    spt_buf temp = {0};
+    spt_buf_printf(&temp, "%s.XXXXXX", path);
+    if (temp.failed)
+        return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", path);
+    int fd = mkstemp(temp.data);
+    if (fd < 0) {
+        spt_status status = spt_fail(err, SPT_E_IO, "%s: cannot write: %s",
+                                     path, strerror(errno));
+        spt_buf_free(&temp);
+        return status;
+    }
+    spt_status status = write_all(fd, data, size, path, err);
+    if (status == SPT_OK && fchmod(fd, 0644) != 0)
+        status = spt_fail(err, SPT_E_IO, "%s: %s", path, strerror(errno));
+    close(fd);
+    if (status == SPT_OK && rename(temp.data, path) != 0)
+        status = spt_fail(err, SPT_E_IO, "%s: cannot write: %s", path,
+                          strerror(errno));
+    if (status != SPT_OK)
+        unlink(temp.data);
+    spt_buf_free(&temp);
+    return status;
+}
+
+spt_status spt_folder_make(const char *path, spt_error *err)
+{
+    char *copy = spt_strdup(path);
+    if (!copy)
+        return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", path);
+    int failed = 0;
+    for (char *slash = copy + 1; !failed && *copy; slash++) {
+        if (*slash != '/' && *slash)
+            continue;
+        char keep = *slash;
+        *slash = 0;
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            failed = errno;
+        *slash = keep;
+        if (!keep)
+            break;
+    }
+    struct stat info;
+    if (!failed && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
+        failed = ENOTDIR;
+    spt_free(copy);
+    if (failed)
+        return spt_fail(err, SPT_E_IO, "%s: cannot make folder: %s", path,
+                        strerror(failed));
+    return SPT_OK;
+}
+
+bool spt_file_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+char *spt_path_join(const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = spt_calloc(size, 1);
+    if (path)
+        snprintf(path, size, "%s/%s", folder, name);
+    return path;
+}

@@ -1,0 +1,30 @@
+/*
+ * Files: read whole, write whole. A written file appears by rename, so that a
+ * reader never sees half of it and a failure leaves the old one.
+ */
+#ifndef SPT_FILES_H
+#define SPT_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "error.h"
+#include "mem.h"
+
+/* Appends the file's bytes to buf. max_bytes bounds what is accepted. */
+spt_status spt_file_read(const char *path, size_t max_bytes, spt_buf *buf,
+                         spt_error *err);
+
+/* Writes path whole (temporary file in the same folder, fsync, rename). */
+spt_status spt_file_write(const char *path, const void *data, size_t size,
+                          spt_error *err);
+
+/* Makes the folder and its parents; an existing folder is fine. */
+spt_status spt_folder_make(const char *path, spt_error *err);
+
+bool spt_file_exists(const char *path);
+
+/* "folder/name" in a new string (spt_free), or NULL when out of memory. */
+char *spt_path_join(const char *folder, const char *name);
+
+#endif
