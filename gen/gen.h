@@ -73,7 +73,7 @@ spt_status spt_gen_default_board(spt_gen *gen, const char *arch,
 typedef struct spt_kernel {
     char template_name[32];  /* verify_attention */
     char symbol[128];        /* name of the __global__ function */
-    char config[256];        /* canonical "name=value name=value ..." */
+    char config[512];        /* canonical "name=value name=value ..." */
     char key[160];           /* reduction key: equal keys, equal bits */
     char target[16];         /* sm_90a */
     char template_hash[65];  /* sha256 of descriptor, body and fragments */
