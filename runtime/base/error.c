@@ -37,3 +37,8 @@ const char *spt_status_text(spt_status status)
     }
     return "unknown status";
 }
+
+const char *spt_version(void)
+{
+    return SPT_VERSION;
+}

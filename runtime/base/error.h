@@ -8,16 +8,7 @@
 #ifndef SPT_ERROR_H
 #define SPT_ERROR_H
 
-typedef enum spt_status {
-#define SPT_STATUS(name, value, text) SPT_##name = value,
-#include "status.def"
-#undef SPT_STATUS
-} spt_status;
-
-typedef struct spt_error {
-    spt_status status;
-    char text[1024];
-} spt_error;
+#include "spectune.h"
 
 #if defined(__GNUC__)
 #define SPT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -31,9 +22,6 @@ spt_status spt_fail(spt_error *err, spt_status status, const char *fmt, ...)
 
 /* Puts "prefix: " before the text that err already holds. */
 spt_status spt_fail_in(spt_error *err, const char *prefix);
-
-/* The fixed text of a status; never NULL. */
-const char *spt_status_text(spt_status status);
 
 /* Leaves the calling function with the status of expr unless it is OK. */
 #define SPT_TRY(expr)                        \

@@ -1,0 +1,76 @@
+/*
+ * The spectune program: picks the command. Without one, the options are those
+ * of the main command, which tunes.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+#include "spectune.h"
+
+#define SPT_COMMAND(name, function, help) int function(int argc, char **argv);
+#include "commands.def"
+#undef SPT_COMMAND
+
+typedef struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} command;
+
+/* The main command has the empty name. */
+static const command commands[] = {
+#define SPT_COMMAND(name, function, help) {name, function, help},
+#include "commands.def"
+#undef SPT_COMMAND
+    {NULL, NULL, NULL},
+};
+
+static const command *find(const char *name)
+{
+    for (const command *c = commands; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+static void print_commands(void)
+{
+    printf("Commands (spectune COMMAND --help says more):\n");
+    for (const command *c = commands; c->name; c++) {
+        if (!*c->name)
+            continue;
+        printf("  %-10s  ", c->name);
+        spt_print_wrapped(c->help, 14, 14);
+    }
+    printf("\nspectune --version prints the version.\n");
+}
+
+int main(int argc, char **argv)
+{
+    const char *first = argc > 1 ? argv[1] : "--help";
+    const command *tune = find("");
+    if (strcmp(first, "--version") == 0) {
+        printf("spectune %s\n", SPT_VERSION);
+        return 0;
+    }
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+        char *help[] = {argv[0], (char *)"--help", NULL};
+        if (tune) {
+            tune->run(2, help);
+            putchar('\n');
+        }
+        print_commands();
+        return 0;
+    }
+    if (first[0] == '-')
+        return tune ? tune->run(argc, argv)
+                    : spt_exit_usage("spectune", "%s: unknown option", first);
+    const command *c = *first ? find(first) : NULL;
+    if (!c)
+        return spt_exit_usage("spectune",
+                              "'%.60s': unknown command, expected one that "
+                              "spectune --help lists",
+                              first);
+    return c->run(argc - 1, argv + 1);
+}
