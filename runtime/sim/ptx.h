@@ -22,6 +22,39 @@ typedef enum ptx_type {
     PTX_TYPE_COUNT
 } ptx_type;
 
+/* Counter classes of ptx.def; PTX_CLASS_TYPED never leaves ptx_insn_class(). */
+typedef enum ptx_class {
+    PTX_CLASS_TYPED,
+    PTX_CLASS_INTEGER,
+    PTX_CLASS_FLOAT,
+    PTX_CLASS_HALF,
+    PTX_CLASS_DOUBLE,
+    PTX_CLASS_CONVERT,
+    PTX_CLASS_MOVE,
+    PTX_CLASS_LOGIC,
+    PTX_CLASS_COMPARE,
+    PTX_CLASS_CONTROL,
+    PTX_CLASS_MEMORY,
+    PTX_CLASS_ATOMIC,
+    PTX_CLASS_SHUFFLE,
+    PTX_CLASS_BARRIER,
+    PTX_CLASS_ASYNC,
+    PTX_CLASS_MATRIX,
+    PTX_CLASS_SPECIAL,
+    PTX_CLASS_COUNT
+} ptx_class;
+
+typedef enum ptx_kind {
+    PTX_KIND_NONE,
+    PTX_KIND_PREDICATE,
+    PTX_KIND_UNSIGNED,
+    PTX_KIND_SIGNED,
+    PTX_KIND_BITS,
+    PTX_KIND_FLOAT,
+    PTX_KIND_PACKED,
+    PTX_KIND_SMALL,
+} ptx_kind;
+
 typedef enum ptx_space {
     PTX_GENERIC,
     PTX_GLOBAL,
@@ -79,12 +112,13 @@ typedef struct ptx_operand {
     int64_t value;   /* immediate bits, or byte offset of an address */
 } ptx_operand;
 
-enum { PTX_MAX_OPERANDS = 10, PTX_MAX_MODS = 10, PTX_MAX_TYPES = 4 };
+enum { PTX_MAX_OPERANDS = 10, PTX_MAX_MODS = 12, PTX_MAX_TYPES = 5 };
 
 typedef struct ptx_insn {
     uint16_t op;     /* ptx_op */
     uint8_t n_operands, n_mods, n_types;
-    uint8_t space;   /* ptx_space, of memory instructions */
+    uint8_t space;   /* ptx_space, of memory instructions: the first one */
+    uint8_t space2;  /* the second one, of copies: cp.async.shared.global */
     uint8_t vector;  /* 1, 2, 4, 8 for .v2 .v4 .v8 */
     uint8_t guard_negated;
     int32_t guard;   /* predicate register, or -1 */
@@ -195,7 +229,11 @@ void ptx_free(ptx_module *module);
 /* Texts of the tables, for messages and tests. */
 const char *ptx_type_text(ptx_type type);
 uint32_t ptx_type_bytes(ptx_type type);
+ptx_kind ptx_type_kind(ptx_type type);
 const char *ptx_op_text(ptx_op op);
+const char *ptx_special_text(ptx_special special);
+ptx_type ptx_special_type(ptx_special special);
+ptx_class ptx_insn_class(const ptx_insn *insn);
 const char *ptx_mod_text(ptx_mod mod);
 
 #endif
