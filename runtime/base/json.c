@@ -17,16 +17,18 @@ static spt_status bad_syntax(const char *name, const char *text, size_t size,
         column = text[i] == '\n' ? 1 : column + 1;
         line += text[i] == '\n';
     }
-    /* cJSON points at the last byte when the text ends too early. */
-    if (at + 1 >= size)
-        return spt_fail(err, SPT_E_FORMAT,
-                        "%s:%d:%d: JSON ends in the middle of a value", name,
+    if (at >= size)
+        return spt_fail(err, SPT_E_FORMAT, "%s:%d:%d: JSON ends early", name,
                         line, column);
     char seen[8];
     unsigned char c = (unsigned char)text[at];
     snprintf(seen, sizeof seen, c >= 32 && c < 127 ? "'%c'" : "0x%02x", c);
-    return spt_fail(err, SPT_E_FORMAT, "%s:%d:%d: JSON does not allow %s here",
-                    name, line, column, seen);
+    /* cJSON points at the last byte when the text ends too early. */
+    return spt_fail(err, SPT_E_FORMAT, "%s:%d:%d: JSON %s %s here", name, line,
+                    column,
+                    at + 1 == size ? "ends early, or does not allow"
+                                   : "does not allow",
+                    seen);
 }
 
 spt_status spt_json_parse(const char *text, size_t size, const char *name,
