@@ -90,7 +90,8 @@ typedef enum ptx_special {
 typedef enum ptx_operand_kind {
     PTX_ABSENT,
     PTX_REGISTER,  /* index = register of the function */
-    PTX_IMMEDIATE, /* value = bits of the constant in the operand's type */
+    PTX_IMMEDIATE, /* value = bits of the constant in the operand's type,
+                      upper bits zero */
     PTX_SPECIALREG,
     PTX_VECTOR,  /* count operands from func->vectors[index] */
     PTX_ADDRESS, /* base (register or variable) + offset, in brackets or not */
@@ -114,6 +115,15 @@ typedef struct ptx_operand {
 
 enum { PTX_MAX_OPERANDS = 10, PTX_MAX_MODS = 12, PTX_MAX_TYPES = 5 };
 
+/*
+ * Operands are in the order written, with these additions: "d|p" is two
+ * operands, the first with pair set. call: 0 the function (PTX_FUNCTION, or
+ * PTX_REGISTER when indirect), 1 a PTX_VECTOR of where results go, 2 a
+ * PTX_VECTOR of arguments (each a PTX_ADDRESS without brackets of a .param
+ * variable, a register or a constant), 3 the PTX_TABLE of an indirect call (no
+ * targets after .callprototype). bra: 0 the label. brx.idx: 0 the index, 1 the
+ * table.
+ */
 typedef struct ptx_insn {
     uint16_t op;     /* ptx_op */
     uint8_t n_operands, n_mods, n_types;
@@ -137,6 +147,15 @@ static inline bool ptx_has(const ptx_insn *insn, ptx_mod mod)
     return false;
 }
 
+/*
+ * Where a variable lives. Parameters of device functions, their returns and
+ * the .param variables that a body declares for its calls are PTX_LOCAL:
+ * places in the local frame of their function, like .local variables (an
+ * instruction that accesses them still says .param). Only parameters of
+ * kernels are PTX_PARAM. A shared variable's offset is from the start of the
+ * CTA's static shared memory for every kernel that uses it; extern shared
+ * arrays have size 0 and start where the kernel's shared_bytes end.
+ */
 typedef struct ptx_var {
     const char *name;
     ptx_space space;
@@ -185,8 +204,8 @@ typedef struct ptx_func {
     uint32_t *returns;  /* of a device function */
     uint32_t n_returns;
     uint64_t param_bytes;
-    uint64_t shared_bytes; /* static, own variables; see module for shared scope */
-    uint64_t local_bytes;  /* one frame, param variables of calls included */
+    uint64_t shared_bytes; /* static, of a kernel: all that it can reach */
+    uint64_t local_bytes;  /* one frame, parameters and those of calls too */
     ptx_reg *regs;
     uint32_t n_regs;
     ptx_insn *insns;
@@ -213,7 +232,9 @@ typedef struct ptx_module {
     uint32_t n_vars;
     ptx_func *funcs;
     uint32_t n_funcs;
-    uint64_t global_bytes, const_bytes, shared_bytes; /* module scope */
+    uint64_t global_bytes, const_bytes; /* images, module scope */
+    uint64_t shared_bytes; /* static shared variables of module scope and of
+                              device functions */
 } ptx_module;
 
 /*
