@@ -1,0 +1,261 @@
+/*
+ * Sectors of global accesses, with a small L1 in front of the trace, and
+ * wavefronts of shared accesses.
+ *
+ * L1: the capacity that a CTA really has depends on its neighbours and on the
+ * shared-memory carveout; 32 KB per CTA is the model. Loads fill it, stores
+ * write through it (and update a line that is there), atomics work in L2.
+ *
+ * Shared memory: 32 banks of 4 bytes. An access of up to 4 bytes per lane is
+ * one group of 32 lanes, of 8 bytes two groups of 16, of 16 bytes four of 8
+ * (CUDA C++ Best Practices Guide, "Shared memory"; ldmatrix reads one matrix of
+ * 8 rows of 16 bytes at a time). A group needs as many wavefronts as its
+ * busiest bank has different words; ideal is one. Lanes that read the same
+ * word share it; stores to the same word too (one of them wins). Atomics on the
+ * same word are serial.
+ */
+#include "counters.h"
+
+#include <string.h>
+
+#include "mem.h"
+
+enum { SECTOR_SHIFT = 5, LINE_SHIFT = 7, TRACE_CHUNK = 1024 };
+enum { OP_READ, OP_WRITE, OP_ATOM };
+
+void sim_counts_reset(sim_counts *counts)
+{
+    memset(&counts->sums, 0, sizeof(counts->sums));
+    memset(counts->l1, 0, sizeof(counts->l1));
+    counts->trace.count = 0;
+    counts->trace.failed = false;
+    counts->clock = 0;
+}
+
+void sim_counts_free(sim_counts *counts)
+{
+    if (!counts)
+        return;
+    spt_free(counts->trace.items);
+    spt_free(counts);
+}
+
+static void trace_add(sim_trace *trace, uint64_t line, int op,
+                      uint32_t sectors)
+{
+    if (trace->failed)
+        return;
+    if (trace->count == trace->capacity) {
+        size_t wanted = trace->capacity ? 2 * trace->capacity : TRACE_CHUNK;
+        uint64_t *more = spt_realloc(trace->items, wanted, sizeof(*more));
+        if (!more) {
+            trace->failed = true;
+            return;
+        }
+        trace->items = more;
+        trace->capacity = wanted;
+    }
+    trace->items[trace->count++] = line << 6 | (uint64_t)op << 4 | sectors;
+}
+
+/* The line's place in L1; NULL when it is not there and fill is false. */
+static sim_l1_line *l1_find(sim_counts *counts, uint64_t line, bool fill)
+{
+    sim_l1_line *set = counts->l1[(line ^ line >> 6) % SIM_L1_SETS];
+    sim_l1_line *oldest = &set[0];
+    for (int way = 0; way < SIM_L1_WAYS; way++) {
+        if (set[way].line == line + 1) {
+            set[way].used = ++counts->clock;
+            return &set[way];
+        }
+        if (set[way].used < oldest->used)
+            oldest = &set[way];
+    }
+    if (!fill)
+        return NULL;
+    *oldest = (sim_l1_line){.line = line + 1, .used = ++counts->clock};
+    return oldest;
+}
+
+/* One line of an access: through L1 into the trace; returns sectors hit. */
+static uint32_t count_line(sim_counts *counts, int kind, bool bypass,
+                           uint64_t line, uint32_t sectors)
+{
+    bool load = kind == SIM_COUNT_LD || kind == SIM_COUNT_LOCAL_LD ||
+                kind == SIM_COUNT_ASYNC;
+    if (!load) {
+        bool atom = kind == SIM_COUNT_ATOM;
+        sim_l1_line *place = l1_find(counts, line, false);
+        if (place && atom)
+            place->sectors &= (uint8_t)~sectors;
+        trace_add(&counts->trace, line, atom ? OP_ATOM : OP_WRITE, sectors);
+        return 0;
+    }
+    if (bypass) {
+        trace_add(&counts->trace, line, OP_READ, sectors);
+        return 0;
+    }
+    sim_l1_line *place = l1_find(counts, line, true);
+    uint32_t hit = sectors & place->sectors;
+    uint32_t miss = sectors & ~hit;
+    place->sectors |= (uint8_t)sectors;
+    if (miss)
+        trace_add(&counts->trace, line, OP_READ, miss);
+    return (uint32_t)__builtin_popcount(hit);
+}
+
+static void count_request(sim_counts *counts, int kind, uint32_t sectors,
+                          uint32_t hits)
+{
+    spt_sim_counters *sums = &counts->sums;
+    switch (kind) {
+    case SIM_COUNT_LD:
+        sums->l1tex__t_requests_pipe_lsu_mem_global_op_ld++;
+        sums->l1tex__t_sectors_pipe_lsu_mem_global_op_ld += sectors;
+        sums->l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit += hits;
+        break;
+    case SIM_COUNT_ST:
+        sums->l1tex__t_requests_pipe_lsu_mem_global_op_st++;
+        sums->l1tex__t_sectors_pipe_lsu_mem_global_op_st += sectors;
+        break;
+    case SIM_COUNT_ATOM:
+        sums->l1tex__t_requests_pipe_lsu_mem_global_op_atom++;
+        sums->l1tex__t_sectors_pipe_lsu_mem_global_op_atom += sectors;
+        break;
+    case SIM_COUNT_ASYNC:
+        sums->ldgsts_requests++;
+        sums->ldgsts_sectors += sectors;
+        break;
+    case SIM_COUNT_LOCAL_LD:
+        sums->l1tex__t_sectors_pipe_lsu_mem_local_op_ld += sectors;
+        break;
+    case SIM_COUNT_LOCAL_ST:
+        sums->l1tex__t_sectors_pipe_lsu_mem_local_op_st += sectors;
+        break;
+    }
+}
+
+/* Lines that one warp access touches, each with its sectors. */
+typedef struct line_set {
+    int count;
+    uint64_t line[2 * 32];
+    uint8_t sectors[2 * 32];
+} line_set;
+
+static void line_set_add(line_set *set, uint64_t first, uint64_t last)
+{
+    for (uint64_t sector = first; sector <= last; sector++) {
+        uint64_t line = sector >> (LINE_SHIFT - SECTOR_SHIFT);
+        int i = set->count;
+        /* Newest first: neighbouring lanes mostly share a line. */
+        while (i > 0 && set->line[i - 1] != line)
+            i--;
+        if (i == 0) {
+            set->line[set->count] = line;
+            set->sectors[set->count] = 0;
+            i = ++set->count;
+        }
+        set->sectors[i - 1] |= (uint8_t)(1u << (sector & 3));
+    }
+}
+
+void sim_count_global_slow(sim_counts *counts, int kind,
+                           const uint64_t *address, uint32_t mask,
+                           uint32_t bytes)
+{
+    bool bypass = kind & SIM_COUNT_BYPASS_L1;
+    kind &= ~SIM_COUNT_BYPASS_L1;
+    line_set set;
+    set.count = 0;
+    counts->sums.global_bytes_used +=
+        (uint64_t)bytes * (uint32_t)__builtin_popcount(mask);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint64_t first = address[__builtin_ctz(left)];
+        line_set_add(&set, first >> SECTOR_SHIFT,
+                     (first + bytes - 1) >> SECTOR_SHIFT);
+    }
+    uint32_t sectors = 0, hits = 0;
+    for (int i = 0; i < set.count; i++) {
+        sectors += (uint32_t)__builtin_popcount(set.sectors[i]);
+        hits += count_line(counts, kind, bypass, set.line[i], set.sectors[i]);
+    }
+    count_request(counts, kind, sectors, hits);
+}
+
+/* Wavefronts of one group of lanes. */
+static uint32_t group_wavefronts(const uint64_t *address, uint32_t mask,
+                                 uint32_t bytes, bool serial)
+{
+    uint32_t words[32][32];
+    uint8_t n[32] = {0};
+    uint32_t worst = 1;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint64_t first = address[__builtin_ctz(left)] / 4;
+        uint64_t last = (address[__builtin_ctz(left)] + bytes - 1) / 4;
+        for (uint64_t word = first; word <= last; word++) {
+            uint32_t bank = (uint32_t)word % 32;
+            uint32_t i = n[bank];
+            while (!serial && i > 0 &&
+                   words[bank][i - 1] != (uint32_t)word)
+                i--;
+            if ((serial || i == 0) && n[bank] < 32)
+                words[bank][n[bank]++] = (uint32_t)word;
+            if (n[bank] > worst)
+                worst = n[bank];
+        }
+    }
+    return worst;
+}
+
+/* The usual case: lane i at base + i * bytes, every lane. */
+static bool contiguous(const uint64_t *address, uint32_t mask, uint32_t bytes)
+{
+    if (mask != UINT32_MAX || address[0] % bytes)
+        return false;
+    uint64_t differ = 0;
+    for (uint32_t i = 0; i < 32; i++)
+        differ |= address[i] ^ (address[0] + (uint64_t)i * bytes);
+    return differ == 0;
+}
+
+void sim_count_shared_slow(sim_counts *counts, int kind,
+                           const uint64_t *address, uint32_t mask,
+                           uint32_t bytes)
+{
+    kind &= ~SIM_COUNT_BYPASS_L1;
+    spt_sim_counters *sums = &counts->sums;
+    uint32_t lanes = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
+    uint32_t ideal = 0, actual = 0;
+    bool easy = contiguous(address, mask, bytes) && kind != SIM_COUNT_ATOM;
+    for (uint32_t first = 0; first < 32; first += lanes) {
+        uint32_t group = mask & (lanes == 32 ? UINT32_MAX
+                                             : ((1u << lanes) - 1) << first);
+        if (!group)
+            continue;
+        ideal++;
+        actual += easy ? 1
+                       : group_wavefronts(address, group, bytes,
+                                          kind == SIM_COUNT_ATOM);
+    }
+    sums->memory_l1_wavefronts_shared += actual;
+    sums->memory_l1_wavefronts_shared_ideal += ideal;
+    uint64_t conflicts = actual - ideal;
+    if (kind == SIM_COUNT_LD) {
+        sums->l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld += actual;
+        sums->l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld += conflicts;
+    } else if (kind == SIM_COUNT_ATOM) {
+        sums->l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom += actual;
+        sums->l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom +=
+            conflicts;
+    } else {
+        sums->l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st += actual;
+        sums->l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st += conflicts;
+    }
+}
+
+void sim_counters_add(spt_sim_counters *sum, const spt_sim_counters *more)
+{
+#define SPT_SIM_COUNTER(name, unit, meaning) sum->name += more->name;
+#include "sim_counters.def"
+#undef SPT_SIM_COUNTER
+}
