@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "board.h"
+#include "counters.h"
 #include "error.h"
 #include "memory.h"
 #include "ptx.h"
@@ -177,9 +178,8 @@ struct sim_cta {
     uint64_t sequence;   /* of reports, see sim_place */
     uint64_t instructions; /* run so far */
     int fault;           /* CUresult that ends the launch; 0 = none */
-    spt_sim_counters *tally; /* of this worker; summed when the launch ends */
+    sim_counts *counts;  /* of this CTA; NULL: counters are off */
     void *memory;        /* of the memory spaces, per CTA */
-    void *trace;         /* of the L2 model, per CTA */
     uint32_t warps_done;
     bool running;
 };
@@ -200,11 +200,7 @@ typedef struct sim_launch_args {
     uint64_t max_instructions; /* 0 = default */
     uint64_t stack_bytes;      /* per thread, for recursion; 0 = default */
     uint64_t grid_id;
-    /* L2 model: trace_begin gives cta->trace; trace_end takes it, called in
-       the order of cta->index, from one thread at a time. May be NULL. */
-    void *(*trace_begin)(void *user, const sim_cta *cta);
-    void (*trace_end)(void *user, void *trace, uint64_t cta_index);
-    void *user;
+    sim_l2 *l2;                /* of the device, when counters */
 } sim_launch_args;
 
 struct sim_launch {
@@ -245,20 +241,15 @@ uint64_t sim_program_local(sim_program *program, uint32_t func);
 /* What indirect calls take and `mov %rd, function` gives. */
 #define SIM_FUNCTION_ADDRESS(index) (UINT64_C(0x740000000000) + 16 * (index))
 
-/* Warp instructions and thread instructions that ran, by PTX class. */
-typedef struct sim_launch_counts {
-    uint64_t warp_instructions, thread_instructions;
-    uint64_t by_op[PTX_OP_COUNT];
-} sim_launch_counts;
-
 /*
  * Runs one grid to its end and returns the CUresult of the launch (0, or what
  * the context would be left with: CUDA_ERROR_ILLEGAL_ADDRESS, ..._ASSERT,
- * ..._LAUNCH_FAILED, ..._LAUNCH_TIMEOUT for the instruction limit). tally and
- * counts are added to. err gets one line when the result is not 0.
+ * ..._LAUNCH_FAILED, ..._LAUNCH_TIMEOUT for the instruction limit). The ctas,
+ * warps, ptx_ and mma_flops counters are added to sum, with counters on all
+ * of counters.h too. err gets one line when the result is not 0.
  */
-int sim_launch_run(const sim_launch_args *args, spt_sim_counters *tally,
-                   sim_launch_counts *counts, spt_error *err);
+int sim_launch_run(const sim_launch_args *args, spt_sim_counters *sum,
+                   spt_error *err);
 
 /* --- for handlers ------------------------------------------------------ */
 
