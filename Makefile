@@ -1,55 +1,232 @@
-# spectune. `make help` lists the targets.
+# spectune. `make help` lists the targets; nothing here needs a configure step.
+#
+#   CONFIG=release|debug|asan|tsan   one build folder each, build/CONFIG
+#   CUDA_HOME=FOLDER                 a CUDA toolkit; empty: that of `make deps`
+#   PREFIX=, DESTDIR=                where `make install` puts things
+#   V=1                              show the commands
+
 CONFIG ?= release
-CC ?= gcc
-BUILD := build/$(CONFIG)
-CUDA_HOME ?= $(firstword $(wildcard deps/cuda) /usr/local/cuda)
-CUDA_INC := $(CUDA_HOME)/include
+BUILD ?= build/$(CONFIG)
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+MAKEFLAGS += --no-builtin-rules
+
+# An empty CUDA_HOME stands for "no toolkit here".
+ifeq ($(origin CUDA_HOME),undefined)
+CUDA_HOME := $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
+  /usr/local/cuda/include/cuda.h)))
+endif
+CUDA_DIR := $(or $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
+  $(addsuffix /include/cuda.h,$(CUDA_HOME) deps/cuda)))),deps/cuda)
 
 FLAGS_release := -O2 -g
 FLAGS_debug := -O0 -g
 FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_tsan := -O1 -g -fsanitize=thread
-DIRS := runtime $(patsubst %/,%,$(sort $(dir $(wildcard runtime/*/*.h)))) gen tuner
-CPPFLAGS := -D_GNU_SOURCE $(addprefix -I,$(DIRS)) -isystem $(CUDA_INC) \
-  $(shell pkg-config --cflags lua5.4 libcjson nettle)
+FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
+  -fno-sanitize-recover=all
+ifeq ($(FLAGS_$(CONFIG)),)
+$(error CONFIG=$(CONFIG): expected release, debug, asan or tsan)
+endif
+
+PACKAGES := lua5.4 libcjson nettle
+DIRS := runtime $(patsubst %/,%,$(sort $(dir $(wildcard runtime/*/*.h)))) \
+  gen tuner
+CPPFLAGS := -D_GNU_SOURCE -DSPT_DATA_DIR='"$(PREFIX)/share/spectune"' \
+  $(addprefix -I,$(DIRS)) -isystem $(CUDA_DIR)/include \
+  $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
   -Wmissing-prototypes -Wundef -Wvla -Werror -ffp-contract=off \
-  -fvisibility=hidden -fPIC -pthread $(FLAGS_$(CONFIG))
-LDLIBS := $(shell pkg-config --libs lua5.4 libcjson nettle) -lm -ldl -pthread
+  -Wno-psabi -fvisibility=hidden -fPIC -pthread \
+  $(FLAGS_$(CONFIG))
+LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm -ldl -pthread
 
-RUNTIME_SRC := $(sort $(wildcard runtime/*/*.c))
-GEN_SRC := $(sort $(wildcard gen/*.c))
-TUNER_SRC := $(sort $(wildcard tuner/*.c))
+LIB_SRC := $(sort $(wildcard runtime/*/*.c gen/*.c))
+TUNER_SRC := $(sort $(filter-out tuner/main.c,$(wildcard tuner/*.c)))
 # Lane loops are compiled twice: plain, and for AVX2 (chosen at run time).
-LANES_SRC := $(filter runtime/sim/lanes_%.c,$(RUNTIME_SRC))
-LIB_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(RUNTIME_SRC) $(GEN_SRC) $(filter-out tuner/main.c,$(TUNER_SRC))) \
-  $(patsubst %.c,$(BUILD)/%.avx2.o,$(LANES_SRC))
-UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+LANES_SRC := $(filter runtime/sim/lanes_%.c,$(LIB_SRC))
+ifeq ($(shell uname -m),x86_64)
+LANES_OBJ := $(patsubst %.c,$(BUILD)/%.avx2.o,$(LANES_SRC))
+endif
+LIB_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(LIB_SRC)) $(LANES_OBJ)
+TUNER_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(TUNER_SRC))
+LIBS := $(BUILD)/libtuner.a $(BUILD)/libspectune.a
 
-all: $(BUILD)/spectune
+TEST_DIRS := tests/unit tests/kernels tests/engine
+UNIT_SRC := $(sort $(wildcard $(addsuffix /test_*.c,$(TEST_DIRS))))
+UNIT := $(addprefix $(BUILD)/tests/,$(basename $(notdir $(UNIT_SRC))))
+FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort \
+  $(wildcard tests/fuzz/fuzz_*.c)))
+BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(sort \
+  $(wildcard tests/bench/bench_*.c)))
+vpath test_%.c $(TEST_DIRS)
+
+ifeq ($(V),)
+Q := @
+say = @printf '  %-5s %s\n' $(1) $(2);
+else
+say =
+endif
+
+## all: build the program and the library (default)
+all: $(BUILD)/spectune $(BUILD)/libspectune.so publish
+
+# The release build is also what stands directly in build/.
+ifeq ($(BUILD),build/release)
+publish: build/spectune build/libspectune.a build/libspectune.so
+else
+publish:
+endif
+
+build/spectune build/libspectune.a build/libspectune.so: build/%: $(BUILD)/%
+	$(Q)ln -f $< $@ 2>/dev/null || cp -f $< $@
+
+# Rewritten when a flag changes, so that everything is built anew.
+FLAGS_TEXT := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDLIBS)
+$(BUILD)/flags: force
+	@mkdir -p $(BUILD)
+	@printf '%s\n' '$(subst ','\'',$(FLAGS_TEXT))' | cmp -s - $@ || \
+	  printf '%s\n' '$(subst ','\'',$(FLAGS_TEXT))' > $@
 
 $(BUILD)/libspectune.a: $(LIB_OBJ)
-	@rm -f $@ && ar rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/spectune: $(BUILD)/tuner/main.o $(BUILD)/libspectune.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+$(BUILD)/libtuner.a: $(TUNER_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libspectune.a
+$(BUILD)/libspectune.so: $(LIB_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libspectune.so.0 -o $@ $^ $(LDLIBS)
+
+$(BUILD)/spectune: $(BUILD)/tuner/main.o $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+
+COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+
+$(BUILD)/%.avx2.o: %.c $(BUILD)/flags
+	$(call say,CC,$@)
 	@mkdir -p $(dir $@)
-	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -MMD -MP -o $@ $< $(BUILD)/libspectune.a $(LDLIBS)
+	$(Q)$(COMPILE) -mavx2 -mfma -mf16c -DSIM_AVX2 -c -o $@ $<
 
-$(BUILD)/%.avx2.o: %.c
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	$(call say,CC,$<)
 	@mkdir -p $(dir $@)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -mavx2 -mfma -mf16c -DSIM_AVX2 -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE) -c -o $@ $<
 
-$(BUILD)/%.o: %.c
+$(BUILD)/tests/%: %.c $(LIBS) $(BUILD)/flags
+	$(call say,TEST,$<)
 	@mkdir -p $(dir $@)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE) -Itests -o $@ $< $(LIBS) $(LDLIBS)
 
-unit: $(UNIT)
+# Without libFuzzer an entry point gets a main that replays a corpus.
+ifeq ($(CONFIG),fuzz)
+FUZZ_MAIN := -fsanitize=fuzzer
+else
+FUZZ_MAIN := tests/fuzz/replay.c
+endif
+$(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIBS) $(BUILD)/flags
+	$(call say,FUZZ,$<)
+	@mkdir -p $(dir $@)
+	$(Q)$(COMPILE) -MF $@.d -Itests -o $@ $< $(FUZZ_MAIN) $(LIBS) $(LDLIBS)
 
-.PHONY: all unit clean
+$(BUILD)/bench/%: tests/bench/%.c $(LIBS) $(BUILD)/flags
+	$(call say,BENCH,$<)
+	@mkdir -p $(dir $@)
+	$(Q)$(COMPILE) -Itests -o $@ $< $(LIBS) $(LDLIBS)
+
+## deps: install what building needs; fetch NVRTC where no toolkit is found
+deps:
+	@.ci/deps.sh build "$(CUDA_HOME)"
+
+## run: all set-up, then the main command: spectune --arch sm90 --heads 64/8
+run: deps
+	@$(MAKE) -j$(JOBS) --no-print-directory all
+	$(BUILD)/spectune --arch sm90 --heads 64/8
+
+## test: all set-up, then every test; ends with "N passed, N failed"
+test: deps
+	@.ci/deps.sh models
+	@$(MAKE) -j$(JOBS) --no-print-directory all unit
+	@BUILD=$(BUILD) tests/run
+
+## unit: build the test programs
+unit: $(UNIT) $(FUZZ) $(BUILD)/spectune
+
+## sweep: the main command for every arch, head grouping and head dim
+sweep: deps
+	@$(MAKE) -j$(JOBS) --no-print-directory all
+	@BUILD=$(BUILD) tests/sweep.sh
+
+## bench: speed of the commands and of sim, as ratios within one run
+bench: deps
+	@$(MAKE) -j$(JOBS) --no-print-directory all bench-programs
+	@BUILD=$(BUILD) tests/bench/bench.sh
+bench-programs: $(BENCH)
+
+## lint: format, bans, sizes, shell and Lua syntax
+lint:
+	@tests/lint.sh
+
+## format: clang-format over all C files
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+## fuzz: every entry point for FUZZ_SECONDS with libFuzzer (needs clang)
+fuzz: deps
+	@$(MAKE) -j$(JOBS) --no-print-directory CONFIG=fuzz CC=clang fuzz-programs
+	@for entry in $(notdir $(FUZZ)); do \
+	  corpus=tests/fuzz/corpus/$${entry#fuzz_}; \
+	  mkdir -p build/fuzz/corpus/$$entry; \
+	  build/fuzz/fuzz/$$entry -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+	    -rss_limit_mb=2048 -artifact_prefix=build/fuzz/$$entry- \
+	    build/fuzz/corpus/$$entry $$corpus || exit 1; \
+	done
+fuzz-programs: $(FUZZ)
+
+## install: program, library, header and data into PREFIX
+SHARE := $(DESTDIR)$(PREFIX)/share/spectune
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
+	  $(DESTDIR)$(PREFIX)/lib/pkgconfig $(SHARE)
+	install -m 755 $(BUILD)/spectune $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(BUILD)/libspectune.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(BUILD)/libspectune.so \
+	  $(DESTDIR)$(PREFIX)/lib/libspectune.so.0
+	ln -sf libspectune.so.0 $(DESTDIR)$(PREFIX)/lib/libspectune.so
+	install -m 644 runtime/spectune.h $(DESTDIR)$(PREFIX)/include/
+	version=$$(sed -n 's/^#define SPT_VERSION "\(.*\)"/\1/p' \
+	  runtime/spectune.h); \
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: spectune' \
+	  'Description: speculative decoding kernels and packs' \
+	  "Version: $$version" 'Requires.private: $(PACKAGES)' \
+	  'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lspectune' \
+	  'Libs.private: -lm -ldl -pthread' \
+	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/spectune.pc
+	cp -R archs templates profiles $(SHARE)/
+
+## clean: remove all build folders
 clean:
 	rm -rf build
+
+## help: this list
+help:
+	@sed -n 's/^## \([a-z]*\): /\1\t/p' $(firstword $(MAKEFILE_LIST)) | \
+	  while IFS="$$(printf '\t')" read -r name text; do \
+	    printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+force:
+.PHONY: all publish deps run test unit sweep bench bench-programs lint \
+  format fuzz fuzz-programs install clean help force
+.DELETE_ON_ERROR:
+# Objects that only a pattern rule names are kept.
+.SECONDARY:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
