@@ -9,6 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A matrix instruction for bf16: how it takes rows, and at what rate. */
+typedef struct spt_matrix {
+    char instruction[16]; /* mma.sync, wgmma, tcgen05 */
+    char shape[16];       /* m16n8k16 */
+    int row_step, max_rows; /* rows (its N side) come in steps, up to max */
+    double fraction;        /* of bf16_tflops when the tile is full */
+} spt_matrix;
+
+enum { SPT_MATRIX_MAX = 4 };
+
 typedef struct spt_board {
     char name[32];   /* h100_sxm */
     char title[64];  /* NVIDIA H100 SXM5 80 GB */
@@ -41,6 +51,10 @@ typedef struct spt_board {
     double launch_us;     /* one node of a graph */
     double launch_eager_us; /* host launch on a stream */
     double wave_us;       /* fixed cost of one wave of CTAs */
+
+    /* Matrix instructions, mma.sync first. */
+    int matrix_count;
+    spt_matrix matrix[SPT_MATRIX_MAX];
 } spt_board;
 
 #endif
