@@ -5,12 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "commands.h"
 #include "options.h"
 #include "spectune.h"
-
-#define SPT_COMMAND(name, function, help) int function(int argc, char **argv);
-#include "commands.def"
-#undef SPT_COMMAND
 
 typedef struct command {
     const char *name;

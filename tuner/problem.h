@@ -92,8 +92,8 @@ int spt_instance_depth(const spt_instance *in, int token);
  * follows; lse and reach (the largest sum of |q k| * scale that a visible
  * logit was made of) for (token, head). Buffers are the caller's.
  */
-void spt_reference(const spt_instance *in, double *out, double *weight,
-                   double *lse, double *reach);
+spt_status spt_reference(const spt_instance *in, double *out, double *weight,
+                         double *lse, double *reach, spt_error *err);
 
 /*
  * Bounds of the kernels' error at one element, from the roundings that they

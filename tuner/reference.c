@@ -8,18 +8,31 @@
 #include "mem.h"
 #include "problem.h"
 
-static double dot(const uint16_t *a, const uint16_t *b, int n, spt_dtype dtype,
-                  double *size)
+/* The instance's numbers as floats, in the same order. */
+typedef struct numbers {
+    float *q, *k, *v;
+} numbers;
+
+static float *widen(const uint16_t *bits, size_t count, spt_dtype dtype)
 {
-    double sum = 0, sizes = 0;
-    for (int i = 0; i < n; i++) {
-        double x = (double)spt_half_to_float(dtype, a[i]) *
-                   (double)spt_half_to_float(dtype, b[i]);
-        sum += x;
-        sizes += fabs(x);
-    }
-    *size = sizes;
-    return sum;
+    float *values = spt_calloc(count, sizeof *values);
+    for (size_t i = 0; values && i < count; i++)
+        values[i] = spt_half_to_float(dtype, bits[i]);
+    return values;
+}
+
+/* Four running sums, so that they can go side by side. */
+static double dot(const float *a, const float *b, size_t n, double *size)
+{
+    double sum[4] = {0}, sizes[4] = {0};
+    for (size_t i = 0; i + 4 <= n; i += 4)
+        for (size_t j = 0; j < 4; j++) {
+            double x = (double)a[i + j] * (double)b[i + j];
+            sum[j] += x;
+            sizes[j] += fabs(x);
+        }
+    *size = sizes[0] + sizes[1] + sizes[2] + sizes[3];
+    return sum[0] + sum[1] + sum[2] + sum[3];
 }
 
 /* Slot of the token at a position on the path to a draft token. */
@@ -35,9 +48,10 @@ static int64_t path_slot(const spt_instance *in, int s, int token, int position)
 }
 
 /* One query head of one token; logits is scratch for every position. */
-static void reference_row(const spt_instance *in, int s, int token, int head,
-                          double *logits, double *out, double *weight,
-                          double *lse, double *reach)
+static void reference_row(const spt_instance *in, const numbers *wide,
+                          int s, int token, int head, double *logits,
+                          double *out, double *weight, double *lse,
+                          double *reach)
 {
     const spt_problem *p = &in->problem;
     size_t dim = (size_t)p->head_dim;
@@ -46,14 +60,14 @@ static void reference_row(const spt_instance *in, int s, int token, int head,
     int last = in->context[s] + spt_instance_depth(in, token);
     int first = last + 1 - spt_instance_visible(in, s, token);
     double scale = 1 / sqrt((double)p->head_dim), top = -INFINITY;
-    const uint16_t *q =
-        in->q + ((size_t)token * (size_t)p->q_heads + (size_t)head) * dim;
+    const float *q =
+        wide->q + ((size_t)token * (size_t)p->q_heads + (size_t)head) * dim;
     *reach = 0;
     for (int position = first; position <= last; position++) {
         size_t slot = (size_t)path_slot(in, s, token, position);
         double size;
-        double logit = scale * dot(q, in->k + slot * slot_size + kv_head,
-                                   p->head_dim, p->dtype, &size);
+        double logit = scale * dot(q, wide->k + slot * slot_size + kv_head,
+                                   dim, &size);
         if (p->softcap > 0)
             logit = p->softcap * tanh(logit / p->softcap);
         logits[position - first] = logit;
@@ -66,10 +80,10 @@ static void reference_row(const spt_instance *in, int s, int token, int head,
     for (int position = first; position <= last; position++) {
         size_t slot = (size_t)path_slot(in, s, token, position);
         double w = exp(logits[position - first] - top);
-        const uint16_t *v = in->v + slot * slot_size + kv_head;
+        const float *v = wide->v + slot * slot_size + kv_head;
         sum += w;
         for (size_t d = 0; d < dim; d++) {
-            double x = (double)spt_half_to_float(p->dtype, v[d]);
+            double x = (double)v[d];
             out[d] += w * x;
             weight[d] += w * fabs(x);
         }
@@ -81,8 +95,23 @@ static void reference_row(const spt_instance *in, int s, int token, int head,
     *lse = top + log(sum);
 }
 
-void spt_reference(const spt_instance *in, double *out, double *weight,
-                   double *lse, double *reach)
+static void reference_rows(const spt_instance *in, const numbers *wide,
+                           double *logits, double *out, double *weight,
+                           double *lse, double *reach)
+{
+    const spt_problem *p = &in->problem;
+    for (int s = 0; s < in->batch; s++)
+        for (int token = in->q_start[s]; token < in->q_start[s + 1]; token++)
+            for (int head = 0; head < p->q_heads; head++) {
+                size_t row = (size_t)token * (size_t)p->q_heads + (size_t)head;
+                size_t at = row * (size_t)p->head_dim;
+                reference_row(in, wide, s, token, head, logits, out + at,
+                              weight + at, lse + row, reach + row);
+            }
+}
+
+spt_status spt_reference(const spt_instance *in, double *out, double *weight,
+                         double *lse, double *reach, spt_error *err)
 {
     const spt_problem *p = &in->problem;
     size_t longest = 1;
@@ -90,21 +119,23 @@ void spt_reference(const spt_instance *in, double *out, double *weight,
         size_t n = (size_t)(in->kv_first[s + 1] - in->kv_first[s]);
         longest = n > longest ? n : longest;
     }
-    double *logits = spt_calloc(longest, sizeof *logits);
-    if (!logits)
-        return;
     size_t rows = (size_t)in->n_tokens * (size_t)p->q_heads;
-    memset(out, 0, rows * (size_t)p->head_dim * sizeof *out);
-    memset(weight, 0, rows * (size_t)p->head_dim * sizeof *weight);
-    for (int s = 0; s < in->batch; s++)
-        for (int token = in->q_start[s]; token < in->q_start[s + 1]; token++)
-            for (int head = 0; head < p->q_heads; head++) {
-                size_t row = (size_t)token * (size_t)p->q_heads + (size_t)head;
-                size_t at = row * (size_t)p->head_dim;
-                reference_row(in, s, token, head, logits, out + at,
-                              weight + at, lse + row, reach + row);
-            }
+    size_t dim = (size_t)p->head_dim;
+    size_t kv = (size_t)in->kv_first[in->batch] * (size_t)p->kv_heads * dim;
+    double *logits = spt_calloc(longest, sizeof *logits);
+    numbers wide = {widen(in->q, rows * dim, p->dtype),
+                    widen(in->k, kv, p->dtype), widen(in->v, kv, p->dtype)};
+    bool enough = logits && wide.q && wide.k && wide.v;
+    memset(out, 0, rows * dim * sizeof *out);
+    memset(weight, 0, rows * dim * sizeof *weight);
+    if (enough)
+        reference_rows(in, &wide, logits, out, weight, lse, reach);
     spt_free(logits);
+    spt_free(wide.q);
+    spt_free(wide.k);
+    spt_free(wide.v);
+    return enough ? SPT_OK
+                  : spt_fail(err, SPT_E_MEMORY, "reference: out of memory");
 }
 
 /*

@@ -1,0 +1,49 @@
+/*
+ * The machine that kernels run on: a GPU through libcuda, or sim with a board
+ * of archs/. Holds the context that is current while it is open.
+ */
+#ifndef SPT_MACHINE_H
+#define SPT_MACHINE_H
+
+#include "board.h"
+#include "driver.h"
+#include "error.h"
+#include "gen.h"
+
+typedef enum spt_device_choice {
+    SPT_DEVICE_SIM,
+    SPT_DEVICE_GPU,  /* a GPU of the board's compute capability, or fail */
+    SPT_DEVICE_AUTO, /* such a GPU where there is one, else sim */
+} spt_device_choice;
+
+typedef struct spt_machine {
+    spt_driver driver;
+    CUdevice device;
+    CUcontext context;
+    char name[128]; /* of the device, as the driver says */
+} spt_machine;
+
+/*
+ * Opens the machine. A GPU has to have the board's compute capability. checks:
+ * sim reports what kernels do wrong; without, it runs faster.
+ */
+spt_status spt_machine_open(const spt_board *board, spt_device_choice choice,
+                            bool checks, spt_machine *machine, spt_error *err);
+void spt_machine_close(spt_machine *machine);
+
+/* "sim" or "gpu". */
+const char *spt_machine_kind(const spt_machine *machine);
+
+/* A kernel in the machine: sim gets its PTX, a GPU its cubin. */
+typedef struct spt_loaded {
+    CUmodule module;
+    CUfunction function;
+    int threads, shared_bytes;
+} spt_loaded;
+
+spt_status spt_machine_load(spt_machine *machine, const spt_kernel *kernel,
+                            const spt_image *image, spt_loaded *loaded,
+                            spt_error *err);
+void spt_machine_unload(spt_machine *machine, spt_loaded *loaded);
+
+#endif
