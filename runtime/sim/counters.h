@@ -4,10 +4,10 @@
  *
  * A sim_counts belongs to one running CTA (one host thread at a time). Memory
  * handlers call sim_count_global and sim_count_shared with the addresses of
- * the 32 lanes (counts is cta->trace; NULL, counters off, costs one test).
- * When CTAs end, their traces are replayed through the device's L2 in the
- * order of their indices, whatever host thread ran them (trace_begin and
- * trace_end of sim_launch_args), so that every counter is the same on every
+ * the 32 lanes (counts is cta->counts; NULL, counters off, costs one test).
+ * A CTA that ends is handed over with sim_counts_end; the traces of a launch
+ * are replayed through the device's L2 in the order of their CTA indices,
+ * whatever host thread ran them, so that every counter is the same on every
  * run.
  */
 #ifndef SPT_SIM_COUNTERS_H
@@ -97,6 +97,20 @@ void sim_l2_free(sim_l2 *l2);
 void sim_l2_flush(sim_l2 *l2); /* empty, nothing written back */
 /* Replays a trace, adding to the lts and dram counters of sums. */
 void sim_l2_replay(sim_l2 *l2, const sim_trace *trace, spt_sim_counters *sums);
+
+/*
+ * The counters of one launch. sim_counts_end may be called from any host
+ * thread, once per CTA of 0 .. n_ctas - 1; it takes the trace and resets
+ * counts for the next CTA.
+ */
+typedef struct sim_launch_counts sim_launch_counts;
+sim_launch_counts *sim_launch_counts_new(sim_l2 *l2, uint64_t n_ctas);
+void sim_counts_end(sim_launch_counts *launch, uint64_t cta,
+                    sim_counts *counts);
+/* After the last CTA: adds to sums. CTAs that never ended are skipped. */
+void sim_launch_counts_finish(sim_launch_counts *launch,
+                              spt_sim_counters *sums);
+void sim_launch_counts_free(sim_launch_counts *launch);
 
 void sim_counters_add(spt_sim_counters *sum, const spt_sim_counters *more);
 
