@@ -114,8 +114,7 @@ static spt_status lex_integer(ptx_lexer *lexer, ptx_token *token, int base)
 }
 
 /* A decimal number with a point or an exponent: as a double. */
-static spt_status lex_decimal(ptx_lexer *lexer, ptx_token *token,
-                              size_t length)
+static spt_status lex_decimal(ptx_lexer *lexer, ptx_token *token, size_t length)
 {
     char text[LEX_MAX_NUMBER + 1];
     if (length > LEX_MAX_NUMBER)
@@ -166,8 +165,7 @@ static const char *dotted_end(const char *at, const char *end)
 {
     for (at++; at < end; at++)
         if (!is_word(*at)) {
-            if (end - at < 3 || at[0] != ':' || at[1] != ':' ||
-                !is_word(at[2]))
+            if (end - at < 3 || at[0] != ':' || at[1] != ':' || !is_word(at[2]))
                 break;
             at++;
         }
@@ -176,8 +174,8 @@ static const char *dotted_end(const char *at, const char *end)
 
 static bool is_component(const char *at, const char *end)
 {
-    return end - at > 1 && at[0] == '.' && strchr("xyzwrgba", at[1]) &&
-           at[1] && (end - at == 2 || !is_word(at[2]));
+    return end - at > 1 && at[0] == '.' && strchr("xyzwrgba", at[1]) && at[1] &&
+           (end - at == 2 || !is_word(at[2]));
 }
 
 static spt_status lex_string(ptx_lexer *lexer, ptx_token *token)
@@ -254,8 +252,7 @@ spt_status ptx_lex_next(ptx_lexer *lexer)
 spt_status ptx_lex_start(ptx_lexer *lexer, const char *text, size_t size,
                          spt_error *err)
 {
-    *lexer = (ptx_lexer){
-        .at = text, .end = text + size, .line = 1, .err = err};
+    *lexer = (ptx_lexer){.at = text, .end = text + size, .line = 1, .err = err};
     return ptx_lex_next(lexer);
 }
 
@@ -268,8 +265,8 @@ void ptx_lex_opcode(ptx_lexer *lexer)
 
 bool ptx_token_is(const ptx_token *token, const char *text)
 {
-    return token->kind != PTX_TOKEN_STRING &&
-           token->kind != PTX_TOKEN_END && strlen(text) == token->length &&
+    return token->kind != PTX_TOKEN_STRING && token->kind != PTX_TOKEN_END &&
+           strlen(text) == token->length &&
            !memcmp(token->text, text, token->length);
 }
 
@@ -286,7 +283,8 @@ spt_status ptx_expect(ptx_lexer *lexer, const char *text)
     if (token->kind == PTX_TOKEN_END)
         return spt_fail(lexer->err, SPT_E_FORMAT,
                         "PTX line %u: expected \"%s\" before the end of the "
-                        "text", token->line, text);
+                        "text",
+                        token->line, text);
     int length = token->length < 60 ? (int)token->length : 60;
     return spt_fail(lexer->err, SPT_E_FORMAT,
                     "PTX line %u: expected \"%s\" instead of \"%.*s\"",

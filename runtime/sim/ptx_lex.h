@@ -13,12 +13,12 @@
 
 typedef enum ptx_token_kind {
     PTX_TOKEN_END,
-    PTX_TOKEN_WORD,    /* identifier, register, opcode without its suffixes */
-    PTX_TOKEN_DOTTED,  /* .reg, .u32, .shared::cta */
+    PTX_TOKEN_WORD, /* identifier, register, opcode without its suffixes */
+    PTX_TOKEN_DOTTED, /* .reg, .u32, .shared::cta */
     PTX_TOKEN_INTEGER, /* bits */
-    PTX_TOKEN_FLOAT,   /* bits: of a float (size 4) or a double (size 8) */
-    PTX_TOKEN_STRING,  /* text without its quotes */
-    PTX_TOKEN_PUNCT,   /* one character, or one of << >> <= >= == != && || */
+    PTX_TOKEN_FLOAT, /* bits: of a float (size 4) or a double (size 8) */
+    PTX_TOKEN_STRING, /* text without its quotes */
+    PTX_TOKEN_PUNCT, /* one character, or one of << >> <= >= == != && || */
 } ptx_token_kind;
 
 typedef struct ptx_token {
@@ -27,8 +27,8 @@ typedef struct ptx_token {
     uint32_t length;
     uint32_t line;
     uint64_t bits;
-    uint8_t size;        /* of a float: 4 or 8; 0 = decimal, bits are double */
-    bool is_unsigned;    /* integer with suffix U */
+    uint8_t size; /* of a float: 4 or 8; 0 = decimal, bits are double */
+    bool is_unsigned; /* integer with suffix U */
 } ptx_token;
 
 typedef struct ptx_lexer {

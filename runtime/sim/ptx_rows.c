@@ -33,8 +33,7 @@ static const struct {
     const char *text;
     ptx_type type;
 } special_table[PTX_SPECIAL_COUNT] = {
-#define PTX_SPECIAL(name, text, type) \
-    [PTX_SPECIAL_##name] = {text, PTX_##type},
+#define PTX_SPECIAL(name, text, type) [PTX_SPECIAL_##name] = {text, PTX_##type},
 #include "ptx_special.def"
 #undef PTX_SPECIAL
 };
@@ -56,8 +55,7 @@ static const struct {
     const char *text, *mnemonic;
     int implied;
 } aliases[] = {
-#define PTX_ALIAS(text, mnemonic, implied) \
-    {text, mnemonic, PTX_MOD_##implied},
+#define PTX_ALIAS(text, mnemonic, implied) {text, mnemonic, PTX_MOD_##implied},
 #include "ptx_alias.def"
 #undef PTX_ALIAS
 };
@@ -194,7 +192,9 @@ static void add_to_set(ptx_row *row, ptx_mod_set *set, const char *text,
         set->words[PTX_MOD_SHARED_CLUSTER / 64] |=
             1ull << PTX_MOD_SHARED_CLUSTER % 64;
     else if (known && word.kind == PTX_WORD_VECTOR)
-        row->vectors |= (uint8_t)(1 << (word.id == 2 ? 1 : word.id == 4 ? 2 : 3));
+        row->vectors |= (uint8_t)(1 << (word.id == 2   ? 1
+                                        : word.id == 4 ? 2
+                                                       : 3));
     else if (known && word.kind == PTX_WORD_MOD)
         set->words[word.id / 64] |= 1ull << word.id % 64;
     else
@@ -287,15 +287,32 @@ static uint8_t read_place(const ptx_row *row, const char *text, size_t length)
     return PTX_PLACE_ANY;
 }
 
+/* "cas:" or "-cas:" */
+static void read_condition(ptx_row *row, ptx_form *form, const char *text,
+                           size_t length)
+{
+    bool without = *text == '-';
+    ptx_word word = *word_slot(text + without, length - 1 - without);
+    if (!word.text || word.kind != PTX_WORD_MOD)
+        fault(row->text, text, length);
+    else if (without)
+        form->without = (int16_t)word.id;
+    else
+        form->with = (int16_t)word.id;
+}
+
 /* Reads one alternative up to "/" or the end; returns where it stopped. */
 static const char *read_form(ptx_row *row, ptx_form *form, const char *at)
 {
     bool optional = false;
+    form->with = form->without = -1;
     while (*at && *at != '/') {
         size_t length = strcspn(at, " /");
         if (length == 1 && *at == '?') {
             form->required = form->count;
             optional = true;
+        } else if (length > 1 && at[length - 1] == ':') {
+            read_condition(row, form, at, length);
         } else if (length && form->count < PTX_MAX_OPERANDS &&
                    strchr("dsriavuxLCT", *at)) {
             size_t size = length;
@@ -350,8 +367,8 @@ static void read_tables(void)
         read_row((ptx_op)i);
     }
     for (int i = 0; i < ALIAS_COUNT; i++) {
-        const ptx_mnemonic *row = mnemonic_slot(aliases[i].mnemonic,
-                                                strlen(aliases[i].mnemonic));
+        const ptx_mnemonic *row =
+            mnemonic_slot(aliases[i].mnemonic, strlen(aliases[i].mnemonic));
         if (!row->text)
             fault("alias of nothing", aliases[i].text, 40);
         add_mnemonic(aliases[i].text, row->op, aliases[i].implied);

@@ -8,7 +8,7 @@
 #include "ptx.h"
 
 enum {
-    PTX_ROW_FORMS = 4,  /* operand alternatives of one row */
+    PTX_ROW_FORMS = 4, /* operand alternatives of one row */
     PTX_ROW_GROUPS = 6, /* "(a|b)": one of them must be there */
     PTX_MOD_WORDS = (PTX_MOD_COUNT + 63) / 64,
 };
@@ -27,6 +27,7 @@ typedef struct ptx_mod_set {
 
 typedef struct ptx_form {
     uint8_t count, required;
+    int16_t with, without; /* ptx_mod that there must (not) be, or -1 */
     struct {
         char role; /* d s r i a v u x L C T, as in ptx.def */
         uint8_t place;
@@ -51,9 +52,9 @@ typedef enum ptx_word_kind {
     PTX_WORD_UNKNOWN,
     PTX_WORD_TYPE,
     PTX_WORD_MOD,
-    PTX_WORD_SPACE,         /* id = ptx_space */
+    PTX_WORD_SPACE, /* id = ptx_space */
     PTX_WORD_SPACE_CLUSTER, /* .shared::cluster */
-    PTX_WORD_VECTOR,        /* id = width */
+    PTX_WORD_VECTOR, /* id = width */
 } ptx_word_kind;
 
 typedef struct ptx_word {
