@@ -1,0 +1,350 @@
+/*
+ * Shapes of targets: presets, the stand-in, formats and sums over the shape.
+ * Reading of config.json and GGUF stands in target_config.c and
+ * target_gguf.c.
+ */
+#include "target.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "json.h"
+#include "mem.h"
+
+static const struct weights_row {
+    const char *name;
+    double bits;
+} weights_rows[] = {
+#define SPT_WEIGHTS(name, bits, doc) {#name, bits},
+#include "weights.def"
+#undef SPT_WEIGHTS
+};
+enum { WEIGHTS_ROWS = sizeof weights_rows / sizeof *weights_rows };
+
+int spt_weights_find(const char *name)
+{
+    for (int i = 0; i < WEIGHTS_ROWS; i++)
+        if (strcmp(weights_rows[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+const char *spt_weights_name(int index)
+{
+    return index >= 0 && index < WEIGHTS_ROWS ? weights_rows[index].name : NULL;
+}
+
+double spt_weights_bits(int index)
+{
+    return index >= 0 && index < WEIGHTS_ROWS ? weights_rows[index].bits : 0;
+}
+
+spt_status spt_target_set_weights(spt_target *target, const char *weights,
+                                  spt_error *err)
+{
+    int i = spt_weights_find(weights);
+    if (i < 0) {
+        spt_buf list = {0};
+        for (int k = 0; k < WEIGHTS_ROWS; k++)
+            spt_buf_printf(&list, "%s%s", k ? " " : "", weights_rows[k].name);
+        spt_fail(err, SPT_E_USAGE,
+                 "--weights '%.32s': unknown format, expected one of: %s",
+                 weights, list.data ? list.data : "");
+        spt_buf_free(&list);
+        return SPT_E_USAGE;
+    }
+    snprintf(target->weights, sizeof target->weights, "%s", weights);
+    target->layer_bits = target->head_bits = weights_rows[i].bits;
+    /* Embedding rows are looked up, not multiplied: kept as the head is. */
+    target->embed_bits = target->head_bits;
+    return SPT_OK;
+}
+
+double spt_target_attention_params(const spt_target *t)
+{
+    double h = (double)t->hidden, d = (double)t->head_dim;
+    double q = (double)t->q_heads * d, kv = (double)t->kv_heads * d;
+    return h * (q * (t->output_gate ? 2 : 1) + 2 * kv) + q * h;
+}
+
+double spt_target_linear_params(const spt_target *t)
+{
+    double h = (double)t->hidden;
+    double k = (double)(t->linear_k_heads * t->linear_k_dim);
+    double v = (double)(t->linear_v_heads * t->linear_v_dim);
+    /* q, k, v, output gate, two gates per value head; output. */
+    return h * (2 * k + 2 * v + 2 * (double)t->linear_v_heads) + v * h;
+}
+
+double spt_target_ffn_params(const spt_target *t)
+{
+    return 3 * (double)t->hidden * (double)t->ffn;
+}
+
+static double moe_params(const spt_target *t)
+{
+    double h = (double)t->hidden;
+    return 3 * h * ((double)t->experts * (double)t->expert_ffn +
+                    (double)t->shared_ffn) +
+           h * (double)t->experts;
+}
+
+static double body_params(const spt_target *t)
+{
+    double dense = (double)(t->layers - t->moe_layers);
+    return (double)(t->full_layers + t->window_layers) *
+               spt_target_attention_params(t) +
+           (double)t->linear_layers * spt_target_linear_params(t) +
+           dense * spt_target_ffn_params(t) +
+           (double)t->moe_layers * moe_params(t);
+}
+
+double spt_target_params(const spt_target *t)
+{
+    double head = (double)t->vocab * (double)t->hidden;
+    return body_params(t) + head * (t->tied_head ? 1 : 2);
+}
+
+double spt_target_kv_bytes(const spt_target *t, double element_bytes)
+{
+    return 2 * (double)t->kv_heads * (double)t->head_dim * element_bytes;
+}
+
+/* State of one linear layer: fp32 k x v per value head, and its window of
+   convolution inputs. */
+static double linear_state_bytes(const spt_target *t)
+{
+    double v = (double)(t->linear_v_heads * t->linear_v_dim);
+    double k = (double)(t->linear_k_heads * t->linear_k_dim);
+    return 4 * v * (double)t->linear_k_dim +
+           2 * (2 * k + v) * (double)t->linear_conv;
+}
+
+double spt_target_sequence_bytes(const spt_target *t, double element_bytes,
+                                 double context)
+{
+    double kv = spt_target_kv_bytes(t, element_bytes);
+    double window = (double)t->window < context ? (double)t->window : context;
+    return (double)t->full_layers * kv * context +
+           (double)t->window_layers * kv * window +
+           (double)t->linear_layers * linear_state_bytes(t);
+}
+
+double spt_target_experts_touched(const spt_target *t, double rows)
+{
+    double e = (double)t->experts;
+    if (e <= 0)
+        return 0;
+    return e * (1 - pow(1 - (double)t->experts_per_token / e, rows));
+}
+
+static spt_status in_range(const spt_target *t, const char *what,
+                           int64_t value, int64_t min, int64_t max,
+                           spt_error *err)
+{
+    if (value >= min && value <= max)
+        return SPT_OK;
+    return spt_fail(err, SPT_E_FORMAT,
+                    "%s: %s is %lld, expected %lld to %lld", t->name, what,
+                    (long long)value, (long long)min, (long long)max);
+}
+
+spt_status spt_target_finish(spt_target *t, spt_error *err)
+{
+    SPT_TRY(in_range(t, "number of layers", t->layers, 1, 1024, err));
+    SPT_TRY(in_range(t, "hidden size", t->hidden, 8, 1 << 18, err));
+    SPT_TRY(in_range(t, "ffn size", t->ffn, t->moe_layers == t->layers ? 0 : 1,
+                     1 << 22, err));
+    SPT_TRY(in_range(t, "vocabulary", t->vocab, 2, 1 << 24, err));
+    SPT_TRY(in_range(t, "query heads", t->q_heads, 1, 1024, err));
+    SPT_TRY(in_range(t, "KV heads", t->kv_heads, 1, t->q_heads, err));
+    SPT_TRY(in_range(t, "head dim", t->head_dim, 1, 1024, err));
+    SPT_TRY(in_range(t, "experts", t->experts, 0, 1 << 14, err));
+    SPT_TRY(in_range(t, "experts per token", t->experts_per_token, 0,
+                     t->experts, err));
+    SPT_TRY(in_range(t, "expert ffn size", t->expert_ffn, 0, 1 << 22, err));
+    SPT_TRY(in_range(t, "shared expert size", t->shared_ffn, 0, 1 << 22, err));
+    SPT_TRY(in_range(t, "mtp layers", t->mtp_layers, 0, 16, err));
+    SPT_TRY(in_range(t, "linear key heads", t->linear_k_heads, 0, 1024, err));
+    SPT_TRY(in_range(t, "linear value heads", t->linear_v_heads, 0, 1024, err));
+    SPT_TRY(in_range(t, "linear key dim", t->linear_k_dim, 0, 4096, err));
+    SPT_TRY(in_range(t, "linear value dim", t->linear_v_dim, 0, 4096, err));
+    SPT_TRY(in_range(t, "convolution width", t->linear_conv, 0, 64, err));
+    SPT_TRY(in_range(t, "window", t->window, 0, 1 << 26, err));
+    if (t->q_heads % t->kv_heads)
+        return spt_fail(err, SPT_E_FORMAT,
+                        "%s: %lld query heads are no multiple of %lld KV heads",
+                        t->name, (long long)t->q_heads,
+                        (long long)t->kv_heads);
+    if (t->full_layers + t->window_layers + t->linear_layers != t->layers)
+        return spt_fail(err, SPT_E_FORMAT,
+                        "%s: layers by kind of attention do not add up",
+                        t->name);
+    if (t->weight_bytes <= 0) {
+        double head = (double)t->vocab * (double)t->hidden;
+        t->weight_bytes = (body_params(t) * t->layer_bits +
+                           head * t->head_bits +
+                           (t->tied_head ? 0 : head * t->embed_bits)) /
+                          8;
+    }
+    return SPT_OK;
+}
+
+spt_status spt_target_stand_in(int q_heads, int kv_heads, int head_dim,
+                               const char *weights, spt_target *target,
+                               spt_error *err)
+{
+    spt_target t = {.stand_in = true, .layers = 32, .vocab = 128256};
+    if (q_heads < 1 || kv_heads < 1 || q_heads % kv_heads)
+        return spt_fail(err, SPT_E_USAGE,
+                        "heads %d/%d: expected query heads that are a "
+                        "multiple of KV heads",
+                        q_heads, kv_heads);
+    t.full_layers = t.layers;
+    t.q_heads = q_heads;
+    t.kv_heads = kv_heads;
+    t.head_dim = head_dim;
+    t.hidden = (int64_t)q_heads * head_dim;
+    t.ffn = (7 * t.hidden / 2 + 255) / 256 * 256;
+    snprintf(t.name, sizeof t.name, "stand-in-%dx%d-%d", q_heads, kv_heads,
+             head_dim);
+    snprintf(t.source, sizeof t.source,
+             "stand-in from the heads: 32 layers, hidden %lld, ffn %lld, "
+             "vocabulary 128256; give --model for a real one",
+             (long long)t.hidden, (long long)t.ffn);
+    SPT_TRY(spt_target_set_weights(&t, weights ? weights : "bf16", err));
+    SPT_TRY(spt_target_finish(&t, err));
+    *target = t;
+    return SPT_OK;
+}
+
+/* Name of a model from its file: the folder's of a config.json, else the
+   file's without its ending. */
+static void name_from_path(const char *path, char *name, size_t size)
+{
+    const char *end = path + strlen(path);
+    const char *slash = strrchr(path, '/');
+    if (slash && strcmp(slash, "/config.json") == 0)
+        end = slash;
+    const char *start = end;
+    while (start > path && start[-1] != '/')
+        start--;
+    int length = (int)(end - start);
+    const char *dot = memrchr(start, '.', (size_t)length);
+    if (dot && dot > start && end[0] == 0)
+        length = (int)(dot - start);
+    if (length <= 0)
+        snprintf(name, size, "model");
+    else
+        snprintf(name, size, "%.*s", length, start);
+}
+
+static spt_status load_gguf(const char *path, spt_target *target,
+                            spt_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return spt_fail(err, SPT_E_IO, "%s: cannot be read", path);
+    }
+    void *data = st.st_size > 0
+                     ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE,
+                            fd, 0)
+                     : MAP_FAILED;
+    close(fd);
+    if (data == MAP_FAILED)
+        return spt_fail(err, SPT_E_IO, "%s: empty, or cannot be mapped", path);
+    spt_status status =
+        spt_target_gguf(data, (size_t)st.st_size, path, target, err);
+    munmap(data, (size_t)st.st_size);
+    return status;
+}
+
+static bool starts_with_gguf(const char *path)
+{
+    char magic[4] = {0};
+    FILE *file = fopen(path, "rb");
+    bool is = file && fread(magic, 1, 4, file) == 4 &&
+              memcmp(magic, "GGUF", 4) == 0;
+    if (file)
+        fclose(file);
+    return is;
+}
+
+static spt_status load_file(const char *path, spt_target *target,
+                            spt_error *err)
+{
+    spt_buf text = {0};
+    spt_status status = spt_file_read(path, 16 << 20, &text, err);
+    if (status == SPT_OK)
+        status = spt_target_config(text.data ? text.data : "", text.size, path,
+                                   target, err);
+    spt_buf_free(&text);
+    return status;
+}
+
+/* "no such model" with the presets that there are. */
+static spt_status no_model(const char *name, spt_error *err)
+{
+    return spt_fail(err, SPT_E_USAGE,
+                    "--model '%.200s': no such file or preset, expected a "
+                    "config.json, a .gguf, or a name of profiles/models/ "
+                    "(llama-3.1-8b, qwen3-8b, qwen3-32b)",
+                    name);
+}
+
+/* The path of the file that name stands for; spt_free. */
+static char *find_file(const char *home, const char *name)
+{
+    struct stat st;
+    if (stat(name, &st) == 0) {
+        if (!S_ISDIR(st.st_mode))
+            return spt_strdup(name);
+        return spt_path_join(name, "config.json");
+    }
+    if (!home || strchr(name, '/') || !*name)
+        return NULL;
+    spt_buf path = {0};
+    spt_buf_printf(&path, "%s/profiles/models/%s.json", home, name);
+    if (path.failed || !spt_file_exists(path.data)) {
+        spt_buf_free(&path);
+        return NULL;
+    }
+    return path.data;
+}
+
+spt_status spt_target_load(const char *home, const char *name,
+                           const char *weights, spt_target *target,
+                           spt_error *err)
+{
+    char *path = find_file(home, name);
+    if (!path)
+        return no_model(name, err);
+    spt_target t = {0};
+    name_from_path(path, t.name, sizeof t.name);
+    bool gguf = starts_with_gguf(path);
+    spt_status status =
+        gguf ? load_gguf(path, &t, err) : load_file(path, &t, err);
+    spt_free(path);
+    SPT_TRY(status);
+    if (gguf && weights && strcmp(weights, "gguf") != 0)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--weights %s: a GGUF has its own formats, expected "
+                        "none or gguf",
+                        weights);
+    if (!gguf) {
+        SPT_TRY(spt_target_set_weights(&t, weights ? weights : "bf16", err));
+        t.weight_bytes = 0;
+        SPT_TRY(spt_target_finish(&t, err));
+    }
+    *target = t;
+    return SPT_OK;
+}

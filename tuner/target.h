@@ -1,0 +1,90 @@
+/*
+ * The target: the shape of a language model as far as a decode step's time
+ * and memory depend on it. From a Hugging Face config.json, a GGUF's header,
+ * a preset of profiles/models/, or, with nothing but head counts, a stand-in
+ * whose name says so.
+ */
+#ifndef SPT_TARGET_H
+#define SPT_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+
+typedef struct spt_target {
+    char name[64];    /* qwen3-8b */
+    char source[200]; /* where the shape comes from */
+    char drafter[64]; /* preset of its usual external drafter, or "" */
+    char weights[16]; /* format, a name of weights.def or "gguf" */
+    bool stand_in;    /* no real model: shape derived from the heads */
+
+    int64_t layers;     /* decoder layers in all */
+    int64_t full_layers, window_layers, linear_layers; /* by attention */
+    int64_t window;     /* tokens, of window_layers */
+    int64_t hidden, ffn, vocab;
+    int64_t q_heads, kv_heads, head_dim;
+    bool tied_head;     /* the embedding is the head */
+    bool output_gate;   /* attention's query projection is twice as wide */
+    int64_t mtp_layers; /* of the checkpoint; 0 = none */
+
+    /* Mixture of experts; experts 0 = dense. */
+    int64_t experts, experts_per_token, expert_ffn, shared_ffn, moe_layers;
+
+    /* Linear attention (gated delta rule and the like). */
+    int64_t linear_k_heads, linear_v_heads, linear_k_dim, linear_v_dim,
+        linear_conv;
+
+    /* Bits per weight: of the layers, the head and the embedding. */
+    double layer_bits, head_bits, embed_bits;
+    double weight_bytes; /* whole model on the board */
+} spt_target;
+
+/* Weight formats: index by name, or -1; NULL past the end. */
+int spt_weights_find(const char *name);
+const char *spt_weights_name(int index);
+double spt_weights_bits(int index);
+
+/*
+ * name: a file (config.json, .gguf, or another .json of either kind), a folder
+ * that holds config.json, or a preset. home: the folder that holds profiles/.
+ * weights: a name of weights.def, or NULL for the file's own (GGUF) or bf16.
+ * With a GGUF its tensors give the sizes, and weights must be NULL or "gguf".
+ */
+spt_status spt_target_load(const char *home, const char *name,
+                           const char *weights, spt_target *target,
+                           spt_error *err);
+
+/* The stand-in for a head grouping; the name says what it is. */
+spt_status spt_target_stand_in(int q_heads, int kv_heads, int head_dim,
+                               const char *weights, spt_target *target,
+                               spt_error *err);
+
+/* From bytes in memory; name is what errors call them. */
+spt_status spt_target_config(const char *text, size_t size, const char *name,
+                             spt_target *target, spt_error *err);
+spt_status spt_target_gguf(const void *data, size_t size, const char *name,
+                           spt_target *target, spt_error *err);
+
+/* Checks the shape and sets weight_bytes from shape and bits. */
+spt_status spt_target_finish(spt_target *target, spt_error *err);
+spt_status spt_target_set_weights(spt_target *target, const char *weights,
+                                  spt_error *err);
+
+/* Weights of one layer by kind, and of the head. */
+double spt_target_attention_params(const spt_target *target);
+double spt_target_linear_params(const spt_target *target);
+double spt_target_ffn_params(const spt_target *target);
+double spt_target_params(const spt_target *target);
+
+/* KV of one token in one layer, and what a sequence of `context` tokens holds
+   in all layers (windows and linear states included). */
+double spt_target_kv_bytes(const spt_target *target, double element_bytes);
+double spt_target_sequence_bytes(const spt_target *target,
+                                 double element_bytes, double context);
+
+/* Experts that n rows touch in one layer, of routing taken as independent. */
+double spt_target_experts_touched(const spt_target *target, double rows);
+
+#endif
