@@ -93,11 +93,10 @@ __attribute__((unused)) static bool check_near_(const char *file, int line,
 #define CHECK_NEAR(seen, expected, bound, name) \
     check_near_(__FILE__, __LINE__, (seen), (expected), (bound), (name))
 /* The call returned SPT_OK; its error text is shown otherwise. */
-#define CHECK_OK(call, err, name)                                           \
-    ((call) == SPT_OK                                                       \
-         ? check_at_(__FILE__, __LINE__, true, "%s", (name))                \
-         : (check_at_(__FILE__, __LINE__, false, "%s", (name)),             \
-            printf("#   error: %s\n", (err)->text), false))
+#define CHECK_OK(call, err, name)                                            \
+    ((call) == SPT_OK ? check_at_(__FILE__, __LINE__, true, "%s", (name))    \
+                      : (check_at_(__FILE__, __LINE__, false, "%s", (name)), \
+                         printf("#   error: %s\n", (err)->text), false))
 
 /* Prints the plan; the exit status of the program. */
 __attribute__((unused)) static int check_done(void)

@@ -137,8 +137,7 @@ static spt_status read_texts(const spt_option *option, const char *text,
     /* Lives as long as the program: the list points into it. */
     char *copy = spt_strdup(text);
     if (!copy)
-        return spt_fail(err, SPT_E_MEMORY, "--%s: out of memory",
-                        option->name);
+        return spt_fail(err, SPT_E_MEMORY, "--%s: out of memory", option->name);
     spt_texts list = {0};
     for (char *at = copy;; at++) {
         size_t n = strcspn(at, ",");
@@ -224,8 +223,8 @@ static spt_status unknown(const spt_usage *usage, const char *text,
     }
     if (nearest)
         return spt_fail(err, SPT_E_USAGE,
-                        "%.*s: unknown option; did you mean --%s?",
-                        (int)length, text, nearest);
+                        "%.*s: unknown option; did you mean --%s?", (int)length,
+                        text, nearest);
     return spt_fail(err, SPT_E_USAGE,
                     "%.*s: unknown option, expected one that %s --help lists",
                     (int)length, text, usage->command);
@@ -259,8 +258,8 @@ static spt_status parse_one(const spt_usage *usage, int argc, char **argv,
     if (!value) {
         if (*i + 1 >= argc)
             return spt_fail(err, SPT_E_USAGE,
-                            "--%s: value is missing, expected %s",
-                            option->name, option->argument);
+                            "--%s: value is missing, expected %s", option->name,
+                            option->argument);
         value = argv[++*i];
     }
     return readers[option->kind](option, value, err);
@@ -276,8 +275,8 @@ spt_status spt_options_parse(const spt_usage *usage, int argc, char **argv,
         const char *text = argv[i];
         if (!only_operands && strcmp(text, "--") == 0) {
             only_operands = true;
-        } else if (!only_operands && (strcmp(text, "--help") == 0 ||
-                                      strcmp(text, "-h") == 0)) {
+        } else if (!only_operands &&
+                   (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)) {
             *help = true;
             return SPT_OK;
         } else if (!only_operands && text[0] == '-' && text[1]) {
@@ -286,8 +285,7 @@ spt_status spt_options_parse(const spt_usage *usage, int argc, char **argv,
                    found.count == SPT_LIST_MAX) {
             return spt_fail(err, SPT_E_USAGE,
                             "'%.80s': unexpected operand, expected %s", text,
-                            usage->operands ? usage->operands
-                                            : "options only");
+                            usage->operands ? usage->operands : "options only");
         } else {
             found.values[found.count++] = text;
         }

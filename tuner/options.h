@@ -54,16 +54,16 @@ typedef struct spt_texts {
 
 typedef struct spt_option {
     const char *name; /* without the dashes */
-    char letter;      /* short form, or 0 */
+    char letter; /* short form, or 0 */
     spt_option_kind kind;
-    void *value;          /* of the kind's type */
+    void *value; /* of the kind's type */
     const char *argument; /* "N", "DIR"; CHOICE: "estimate|measure|patient" */
-    const char *help;     /* one or more lines' worth; wrapped when printed */
-    double min, max;      /* INT, NUMBER, INTS: bounds when max > min */
+    const char *help; /* one or more lines' worth; wrapped when printed */
+    double min, max; /* INT, NUMBER, INTS: bounds when max > min */
 } spt_option;
 
 typedef struct spt_usage {
-    const char *command;  /* "spectune emit" */
+    const char *command; /* "spectune emit" */
     const char *operands; /* as shown in the usage line; NULL = none */
     int min_operands, max_operands;
     const char *summary; /* what the command does */

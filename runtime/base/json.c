@@ -24,11 +24,10 @@ static spt_status bad_syntax(const char *name, const char *text, size_t size,
     unsigned char c = (unsigned char)text[at];
     snprintf(seen, sizeof seen, c >= 32 && c < 127 ? "'%c'" : "0x%02x", c);
     /* cJSON points at the last byte when the text ends too early. */
-    return spt_fail(err, SPT_E_FORMAT, "%s:%d:%d: JSON %s %s here", name, line,
-                    column,
-                    at + 1 == size ? "ends early, or does not allow"
-                                   : "does not allow",
-                    seen);
+    return spt_fail(
+        err, SPT_E_FORMAT, "%s:%d:%d: JSON %s %s here", name, line, column,
+        at + 1 == size ? "ends early, or does not allow" : "does not allow",
+        seen);
 }
 
 spt_status spt_json_parse(const char *text, size_t size, const char *name,
@@ -64,9 +63,8 @@ static const cJSON *get(const cJSON *object, const char *field)
     return cJSON_GetObjectItemCaseSensitive(object, field);
 }
 
-static spt_status wrong(const cJSON *item, const char *where,
-                        const char *field, const char *expected,
-                        spt_error *err)
+static spt_status wrong(const cJSON *item, const char *where, const char *field,
+                        const char *expected, spt_error *err)
 {
     if (!item)
         return spt_fail(err, SPT_E_FORMAT, "%s: %s: is missing, expected %s",
@@ -93,8 +91,8 @@ spt_status spt_json_number(const cJSON *object, const char *where,
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= min) ||
         !(item->valuedouble <= max)) {
         char expected[80];
-        snprintf(expected, sizeof expected, "a number from %.10g to %.10g",
-                 min, max);
+        snprintf(expected, sizeof expected, "a number from %.10g to %.10g", min,
+                 max);
         return wrong(item, where, field, expected, err);
     }
     *out = item->valuedouble;
@@ -108,8 +106,8 @@ spt_status spt_json_int(const cJSON *object, const char *where,
     const cJSON *item = get(object, field);
     double v = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     /* Past 2^53 a double no longer holds every integer. */
-    if (!(fabs(v) <= 9007199254740992.0) || v != floor(v) ||
-        (int64_t)v < min || (int64_t)v > max) {
+    if (!(fabs(v) <= 9007199254740992.0) || v != floor(v) || (int64_t)v < min ||
+        (int64_t)v > max) {
         char expected[80];
         snprintf(expected, sizeof expected, "an integer from %lld to %lld",
                  (long long)min, (long long)max);
@@ -130,8 +128,7 @@ spt_status spt_json_bool(const cJSON *object, const char *where,
 }
 
 spt_status spt_json_array(const cJSON *object, const char *where,
-                          const char *field, const cJSON **out,
-                          spt_error *err)
+                          const char *field, const cJSON **out, spt_error *err)
 {
     const cJSON *item = get(object, field);
     if (!cJSON_IsArray(item))
@@ -141,8 +138,7 @@ spt_status spt_json_array(const cJSON *object, const char *where,
 }
 
 spt_status spt_json_object(const cJSON *object, const char *where,
-                           const char *field, const cJSON **out,
-                           spt_error *err)
+                           const char *field, const cJSON **out, spt_error *err)
 {
     const cJSON *item = get(object, field);
     if (!cJSON_IsObject(item))
@@ -282,8 +278,7 @@ void spt_json_print(const cJSON *value, spt_buf *out)
     print_value(value, 0, 0, out);
 }
 
-spt_status spt_json_write(const char *path, const cJSON *value,
-                          spt_error *err)
+spt_status spt_json_write(const char *path, const cJSON *value, spt_error *err)
 {
     spt_buf text = {0};
     spt_status status;

@@ -31,8 +31,7 @@ spt_status spt_json_int(const cJSON *object, const char *where,
 spt_status spt_json_bool(const cJSON *object, const char *where,
                          const char *field, bool *out, spt_error *err);
 spt_status spt_json_array(const cJSON *object, const char *where,
-                          const char *field, const cJSON **out,
-                          spt_error *err);
+                          const char *field, const cJSON **out, spt_error *err);
 spt_status spt_json_object(const cJSON *object, const char *where,
                            const char *field, const cJSON **out,
                            spt_error *err);
@@ -55,8 +54,7 @@ spt_status spt_json_only(const cJSON *object, const char *where,
 void spt_json_print(const cJSON *value, spt_buf *out);
 
 /* Writes the value and a newline as a whole file. */
-spt_status spt_json_write(const char *path, const cJSON *value,
-                          spt_error *err);
+spt_status spt_json_write(const char *path, const cJSON *value, spt_error *err);
 
 /* The number with four significant decimal digits. */
 double spt_round4(double value);

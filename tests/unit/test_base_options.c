@@ -19,8 +19,8 @@ static spt_status parse(values *v, char **argv)
     const spt_option options[] = {
         {"json", 0, SPT_OPTION_FLAG, &v->json, NULL, "JSON", 0, 0},
         {"arch", 'a', SPT_OPTION_TEXT, &v->arch, "NAME", "arch", 0, 0},
-        {"effort", 0, SPT_OPTION_CHOICE, &v->effort,
-         "estimate|measure|patient", "effort", 0, 0},
+        {"effort", 0, SPT_OPTION_CHOICE, &v->effort, "estimate|measure|patient",
+         "effort", 0, 0},
         {"batch", 0, SPT_OPTION_INT, &v->batch, "N", "batch", 1, 4096},
         {"softcap", 0, SPT_OPTION_NUMBER, &v->softcap, "X", "cap", 0, 1000},
         {"context", 0, SPT_OPTION_INTS, &v->contexts, "LIST", "contexts", 0,
@@ -48,8 +48,8 @@ static void test_values(void)
 {
     values v = {.batch = 7};
     CHECK_OK(parse(&v, ARGV("--json", "--arch", "sm90", "--effort=measure",
-                            "--softcap", "2.5", "file", "--context",
-                            "1,4K,7", "--drafter=mtp,ngram")),
+                            "--softcap", "2.5", "file", "--context", "1,4K,7",
+                            "--drafter=mtp,ngram")),
              &err, "a full command line parses");
     CHECK(v.json, "flag");
     CHECK_TEXT(v.arch, "sm90", "text");
@@ -107,7 +107,7 @@ static void test_heads(void)
     int q = 0, kv = 0;
     CHECK_OK(spt_parse_heads("64/8", &q, &kv, &err), &err, "64/8");
     CHECK(q == 64 && kv == 8, "both numbers");
-    static const char *const bad[] = {"64/7", "0/0",  "64/8/2", "64",  "/8",
+    static const char *const bad[] = {"64/7", "0/0",  "64/8/2", "64",   "/8",
                                       "64/",  "-8/8", "a/b",    "8/16", ""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(spt_parse_heads(bad[i], &q, &kv, &err) == SPT_E_USAGE,
