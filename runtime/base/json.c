@@ -37,7 +37,8 @@ spt_status spt_json_parse(const char *text, size_t size, const char *name,
     cJSON *value = cJSON_ParseWithLengthOpts(text, size, &end, false);
     size_t at = end ? (size_t)(end - text) : 0;
     if (value) {
-        at += strspn(end, " \t\r\n");
+        while (at < size && strchr(" \t\r\n", text[at]) && text[at])
+            at++;
         if (at == size) {
             *root = value;
             return SPT_OK;
