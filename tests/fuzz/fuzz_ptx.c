@@ -26,8 +26,8 @@ static void check_operand(const ptx_module *module, const ptx_func *func,
         demand(operand->index < PTX_SPECIAL_COUNT);
         break;
     case PTX_VECTOR:
-        demand(!inner && operand->index + (uint64_t)operand->count <=
-                             func->n_vectors);
+        demand(!inner &&
+               operand->index + (uint64_t)operand->count <= func->n_vectors);
         for (uint32_t i = 0; i < operand->count; i++)
             check_operand(module, func, &func->vectors[operand->index + i],
                           true);
