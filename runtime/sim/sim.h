@@ -65,4 +65,12 @@ void spt_sim_clear(void);
 
 const char *spt_sim_kind_text(spt_sim_kind kind);
 
+/*
+ * Why the calling thread's last failing driver call failed, where sim knows
+ * more than the CUresult (PTX line of a module that did not load, limit of a
+ * launch, fault of a kernel); "" when it does not. Valid until the thread's
+ * next call.
+ */
+const char *spt_sim_last_error(void);
+
 #endif
