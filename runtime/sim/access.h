@@ -1,0 +1,112 @@
+/*
+ * Memory instructions: from the addresses of 32 lanes to host pointers.
+ *
+ * A handler fills a sim_access, resolves it, and then moves data through at[].
+ * Resolving finds the space of each lane (generic addresses by their window),
+ * checks bounds and alignment always, and with checks on what the shadow state
+ * says; a lane that fails is reported and gets a scratch place (poison when it
+ * reads), so that the handler goes on the same way.
+ */
+#ifndef SPT_SIM_ACCESS_H
+#define SPT_SIM_ACCESS_H
+
+#include <string.h>
+
+#include "counters.h"
+#include "engine.h"
+#include "memory.h"
+
+enum { SIM_ACCESS_MAX = 32, SIM_RANGES = 4 };
+
+typedef struct sim_access {
+    const sim_insn *in;
+    sim_warp *w;
+    uint32_t exec;  /* lanes that take part */
+    uint32_t bytes; /* per lane, 1 to 32: a power of two */
+    bool write, checks;
+    bool strong;    /* ordered by itself: atomics, volatile, .relaxed, ... */
+    bool async;     /* the copy engine's, not this thread's */
+    int count;      /* sim_count_kind, or -1 */
+    uint64_t addr[SIM_LANES];
+    uint8_t *at[SIM_LANES]; /* result, valid for lanes of exec */
+    uint32_t staged;        /* lanes whose at[] is scratch */
+    uint32_t local;         /* lanes to be written back to local memory */
+    uint32_t failed;        /* lanes that had a fatal fault */
+    uint8_t scratch[SIM_LANES][SIM_ACCESS_MAX];
+} sim_access;
+
+/* Per CTA: cta->memory. */
+typedef struct sim_cta_memory {
+    sim_range ranges[SIM_RANGES]; /* allocations used last, newest first */
+    uint64_t *shared_bits; /* written; NULL without checks */
+    uint64_t *flight_bits; /* destination of an asynchronous copy */
+    uint32_t flights;      /* lanes' copies in flight */
+    struct sim_race *race; /* NULL without checks */
+    struct sim_mbarriers *mbarriers;
+} sim_cta_memory;
+
+/* Per warp: w->memory. */
+typedef struct sim_warp_memory {
+    uint64_t *local_bits; /* per byte of w->local; NULL without checks */
+    struct sim_async *async;
+} sim_warp_memory;
+
+static inline sim_cta_memory *sim_cta_memory_of(const sim_warp *w)
+{
+    return w->cta->memory;
+}
+
+/* The lanes' addresses of an operand. */
+static inline void sim_access_addresses(const sim_arg *arg, const sim_warp *w,
+                                        const uint8_t *regs, uint64_t *addr)
+{
+    uint64_t offset = (uint64_t)arg->offset;
+    if (arg->flags & SIM_ARG_FRAME)
+        offset += w->frame->local_base;
+    if (arg->width == 8) {
+        const uint64_t *base = (const void *)(regs + arg->slot);
+        for (int l = 0; l < SIM_LANES; l++)
+            addr[l] = base[l] + offset;
+    } else {
+        const uint32_t *base = (const void *)(regs + arg->slot);
+        uint64_t mask = arg->flags & SIM_ARG_FRAME ? ~UINT64_C(0)
+                                                   : SIM_WINDOW_MASK;
+        for (int l = 0; l < SIM_LANES; l++)
+            addr[l] = (base[l] + offset) & mask;
+    }
+}
+
+/* Finds at[] for every lane of exec; space is a ptx_space. */
+void sim_access_resolve(sim_access *a, unsigned space);
+/* After a write: what was staged goes where it belongs. */
+void sim_access_finish(sim_access *a);
+
+/* Reports kind for the lanes, the first of which is the example. */
+void sim_access_report(const sim_access *a, spt_sim_kind kind, uint32_t lanes,
+                       const char *detail);
+/* The same without an access: one lane or a whole warp instruction. */
+void sim_insn_report(sim_warp *w, const sim_insn *in, spt_sim_kind kind,
+                     unsigned lane, uint64_t address, const char *detail);
+/* Reports a .aligned instruction that lacks lanes; true when all take part. */
+bool sim_whole_warp(sim_warp *w, const sim_insn *in, uint32_t exec);
+
+static inline unsigned sim_first_lane(uint32_t lanes)
+{
+    return (unsigned)__builtin_ctz(lanes);
+}
+
+/* Tables of handlers, by file; NULL when the instruction is not theirs. */
+sim_op sim_access_op(const ptx_insn *insn, bool checks);
+sim_op sim_atom_op(const ptx_insn *insn, bool checks);
+sim_op sim_matrix_op(const ptx_insn *insn, bool checks);
+sim_op sim_async_op(const ptx_insn *insn, bool checks);
+sim_op sim_mbarrier_op(const ptx_insn *insn, bool checks);
+
+/* Shared offset of a lane's 32-bit, 64-bit or generic shared address. */
+static inline uint64_t sim_shared_offset(uint64_t address)
+{
+    return address >= SIM_SHARED_WINDOW ? address - SIM_SHARED_WINDOW
+                                        : address;
+}
+
+#endif

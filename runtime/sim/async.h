@@ -1,0 +1,59 @@
+/*
+ * Asynchronous copies (cp.async) and mbarriers.
+ *
+ * A copy is done at the moment its thread has waited for it, not before: that
+ * is as late as the rules allow, so that a missing wait shows. Until then the
+ * destination's bytes are marked as in flight.
+ */
+#ifndef SPT_SIM_ASYNC_H
+#define SPT_SIM_ASYNC_H
+
+#include "access.h"
+
+/* One warp instruction's copies, 4 to 16 bytes per lane. */
+typedef struct sim_copy {
+    const sim_insn *in;
+    uint32_t lanes;           /* not done yet */
+    uint8_t bytes;
+    uint32_t group[SIM_LANES]; /* number of the commit that takes the lane */
+    uint32_t to[SIM_LANES];    /* shared offset */
+    uint8_t size[SIM_LANES];   /* bytes read; the rest is zeros */
+    const uint8_t *from[SIM_LANES]; /* NULL: data has all that is read */
+    uint8_t data[SIM_LANES][16];    /* as it was when issued */
+} sim_copy;
+
+/* A mbarrier that lanes arrive on once their copies so far are done. */
+typedef struct sim_deferred {
+    const sim_insn *in;
+    uint32_t address, lanes;
+    size_t copies; /* of the list that came before */
+} sim_deferred;
+
+typedef struct sim_async {
+    sim_copy *copies;
+    size_t count, room;
+    uint32_t committed[SIM_LANES];
+    sim_deferred *deferred;
+    size_t n_deferred, deferred_room;
+} sim_async;
+
+sim_async *sim_async_new(void);
+void sim_async_delete(sim_async *async);
+void sim_async_begin(sim_async *async);
+/* The warp's CTA has ended: what is pending is reported and dropped. */
+void sim_async_end(sim_warp *w);
+
+/* Performs, of the first n entries, the copies of lanes. */
+void sim_async_perform(sim_warp *w, size_t n, uint32_t lanes);
+
+/* Arrives count times; reports wrong use. In async_mbarrier.c. */
+void sim_mbarrier_arrive(sim_warp *w, const sim_insn *in, unsigned lane,
+                         uint32_t address, uint32_t count, bool drop);
+/* One more arrival is to come before the phase ends. */
+void sim_mbarrier_await(sim_warp *w, const sim_insn *in, unsigned lane,
+                        uint32_t address);
+struct sim_mbarriers *sim_mbarriers_new(uint32_t warps);
+void sim_mbarriers_delete(struct sim_mbarriers *table);
+void sim_mbarriers_begin(struct sim_mbarriers *table);
+
+#endif

@@ -1,0 +1,260 @@
+/*
+ * Vector clocks and cells. A cell holds SIM_RECORDS accesses; one that no
+ * warp can race with any more is free, and where none is, the oldest goes: a
+ * race may then be missed, but none is invented.
+ *
+ * Clocks run on from CTA to CTA, with all warps joined in between, so that
+ * cells need no clearing.
+ */
+#include "race.h"
+
+#include <stdio.h>
+
+enum {
+    SIM_RECORDS = 4,
+    CELL = 16,
+    EPOCH_BITS = 20,
+    EPOCH_MAX = (1 << EPOCH_BITS) - 1,
+    INSN_ELSEWHERE = (1 << 20) - 1, /* in a function that was called */
+};
+
+/* insn:20 epoch:20 mask:16 warp:6 write:1, 0 = none (epochs start at 1). */
+typedef uint64_t record;
+typedef struct cell {
+    record r[SIM_RECORDS];
+} cell;
+
+struct sim_race {
+    uint32_t warps, cells;
+    uint32_t base;    /* accesses up to this epoch race with nobody */
+    uint32_t *clock;  /* (warp, warp) */
+    uint32_t *joined; /* (warp) */
+    uint32_t *atomics;
+    cell *cell;
+};
+
+static inline uint32_t rec_epoch(record r) { return r >> 23 & EPOCH_MAX; }
+static inline uint32_t rec_mask(record r) { return r >> 7 & 0xffff; }
+static inline uint32_t rec_warp(record r) { return r >> 1 & 63; }
+static inline bool rec_write(record r) { return r & 1; }
+
+static inline record make(uint32_t insn, uint32_t epoch, uint32_t mask,
+                          uint32_t warp, bool write)
+{
+    return (uint64_t)insn << 43 | (uint64_t)epoch << 23 |
+           (uint64_t)mask << 7 | warp << 1 | write;
+}
+
+void sim_race_delete(sim_race *race)
+{
+    if (!race)
+        return;
+    spt_free(race->clock);
+    spt_free(race->cell);
+    spt_free(race);
+}
+
+sim_race *sim_race_new(uint32_t shared_bytes, uint32_t warps)
+{
+    sim_race *race = spt_calloc(1, sizeof *race);
+    if (!race)
+        return NULL;
+    race->warps = warps;
+    race->cells = (shared_bytes + CELL - 1) / CELL;
+    race->clock = spt_calloc((size_t)warps * (warps + 2), sizeof(uint32_t));
+    race->cell = spt_calloc(race->cells + 1, sizeof *race->cell);
+    if (!race->clock || !race->cell) {
+        sim_race_delete(race);
+        return NULL;
+    }
+    race->joined = race->clock + (size_t)warps * warps;
+    race->atomics = race->joined + warps;
+    return race;
+}
+
+static uint32_t *clock_of(const sim_race *race, uint32_t warp)
+{
+    return race->clock + (size_t)warp * race->warps;
+}
+
+void sim_race_begin(sim_race *race)
+{
+    uint32_t n = race->warps, top = 0;
+    for (uint32_t w = 0; w < n; w++)
+        if (clock_of(race, w)[w] > top)
+            top = clock_of(race, w)[w];
+    if (top > EPOCH_MAX / 2) {
+        memset(race->cell, 0, race->cells * sizeof *race->cell);
+        top = 0;
+    }
+    race->base = top;
+    for (size_t i = 0; i < (size_t)n * n; i++)
+        race->clock[i] = top;
+    for (uint32_t w = 0; w < n; w++) {
+        clock_of(race, w)[w] = top + 1;
+        race->atomics[w] = top;
+    }
+}
+
+static void advance(sim_race *race, uint32_t warp)
+{
+    uint32_t *own = &clock_of(race, warp)[warp];
+    if (*own < EPOCH_MAX)
+        ++*own;
+}
+
+void sim_race_barrier(sim_race *race, const uint32_t *synced)
+{
+    uint32_t n = race->warps;
+    memset(race->joined, 0, n * sizeof *race->joined);
+    for (uint32_t w = 0; w < n; w++)
+        for (uint32_t v = 0; synced[w] && v < n; v++)
+            if (clock_of(race, w)[v] > race->joined[v])
+                race->joined[v] = clock_of(race, w)[v];
+    for (uint32_t w = 0; w < n; w++)
+        if (synced[w]) {
+            memcpy(clock_of(race, w), race->joined, n * sizeof(uint32_t));
+            advance(race, w);
+        }
+}
+
+void sim_race_release(sim_race *race, uint32_t warp, uint32_t *clock)
+{
+    const uint32_t *own = clock_of(race, warp);
+    for (uint32_t v = 0; v < race->warps; v++)
+        if (own[v] > clock[v])
+            clock[v] = own[v];
+    advance(race, warp);
+}
+
+void sim_race_acquire(sim_race *race, uint32_t warp, const uint32_t *clock)
+{
+    uint32_t *own = clock_of(race, warp);
+    for (uint32_t v = 0; v < race->warps; v++)
+        if (v != warp && clock[v] > own[v])
+            own[v] = clock[v];
+}
+
+uint32_t *sim_race_atomics(sim_race *race)
+{
+    return race->atomics;
+}
+
+static void tell(const sim_race *race, const sim_access *a, uint32_t lane,
+                 uint64_t address, record other)
+{
+    (void)race;
+    const sim_launch *launch = a->w->launch;
+    uint32_t index = (uint32_t)(other >> 43);
+    char where[80] = "a called function";
+    sim_place place;
+    sim_place_of(a->w, a->in, lane, &place);
+    if (index < launch->func->n_insns) {
+        const ptx_insn *insn = &launch->func->insns[index];
+        const ptx_module *m = launch->module;
+        const char *file = insn->file < m->n_files && m->files[insn->file]
+                               ? m->files[insn->file]
+                               : NULL;
+        const char *slash = file ? strrchr(file, '/') : NULL;
+        if (insn->line && file)
+            snprintf(where, sizeof where, "%.60s:%u",
+                     slash ? slash + 1 : file, insn->line);
+        else
+            snprintf(where, sizeof where, "PTX line %u", insn->ptx_line);
+    }
+    char detail[112];
+    snprintf(detail, sizeof detail, "%s here, warp %u %s at %s",
+             a->write ? "write" : "read", rec_warp(other),
+             rec_write(other) ? "wrote" : "read", where);
+    spt_sim_kind kind = a->write && rec_write(other) ? SPT_SIM_RACE_WRITE
+                                                     : SPT_SIM_RACE_READ;
+    sim_report_add(kind, &place, address, 1, index + 1, detail);
+}
+
+typedef struct visit {
+    const sim_access *a;
+    const uint32_t *clock;
+    uint32_t warp, insn, epoch;
+} visit;
+
+/* One cell: compare with what is there, then remember this access. */
+static void touch(sim_race *race, const visit *v, uint32_t index,
+                  uint32_t mask, uint32_t lane, uint64_t address)
+{
+    cell *c = &race->cell[index];
+    record mine = make(v->insn, v->epoch, mask, v->warp, v->a->write);
+    for (int i = 0; i < SIM_RECORDS; i++)
+        if (c->r[i] == mine)
+            return;
+    int free_at = -1, same = -1, oldest = 0;
+    for (int i = 0; i < SIM_RECORDS; i++) {
+        record r = c->r[i];
+        uint32_t epoch = rec_epoch(r), warp = rec_warp(r);
+        if (epoch <= race->base) {
+            free_at = i;
+            continue;
+        }
+        if (warp == v->warp) {
+            if (rec_write(r) == v->a->write)
+                same = i;
+        } else if ((v->a->write || rec_write(r)) && (rec_mask(r) & mask) &&
+                   v->clock[warp] < epoch) {
+            tell(race, v->a, lane, address, r);
+        }
+        record o = c->r[oldest];
+        if (epoch < rec_epoch(o) ||
+            (epoch == rec_epoch(o) && warp < rec_warp(o)))
+            oldest = i;
+    }
+    if (same >= 0 && rec_epoch(c->r[same]) == v->epoch)
+        c->r[same] = make(v->insn, v->epoch, mask | rec_mask(c->r[same]),
+                          v->warp, v->a->write);
+    else if (same >= 0 && !(rec_mask(c->r[same]) & ~mask))
+        c->r[same] = mine;
+    else
+        c->r[free_at >= 0 ? free_at : oldest] = mine;
+}
+
+static void touch_run(sim_race *race, const visit *v, uint64_t from,
+                      uint64_t to, uint32_t lane)
+{
+    for (uint64_t at = from; at < to;) {
+        uint32_t first = at % CELL;
+        uint32_t n = to - at < CELL - first ? (uint32_t)(to - at)
+                                            : CELL - first;
+        uint32_t skip = (uint32_t)((at - from) / v->a->bytes);
+        touch(race, v, (uint32_t)(at / CELL), ((1u << n) - 1) << first,
+              lane + skip, at);
+        at += n;
+    }
+}
+
+void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
+                     const uint64_t *addr)
+{
+    uint32_t warp = a->w->index;
+    const ptx_func *func = a->w->launch->func;
+    visit v = {.a = a, .warp = warp, .clock = clock_of(race, warp)};
+    if (race->warps < 2)
+        return;
+    v.insn = a->in->src >= func->insns &&
+                     a->in->src < func->insns + func->n_insns
+                 ? (uint32_t)(a->in->src - func->insns)
+                 : INSN_ELSEWHERE;
+    if (v.insn > INSN_ELSEWHERE)
+        v.insn = INSN_ELSEWHERE;
+    v.epoch = v.clock[warp];
+    while (lanes) {
+        uint32_t lane = sim_first_lane(lanes), next = lane;
+        uint64_t from = addr[lane], to = from;
+        /* Lanes side by side make one run; repeats of a run add nothing. */
+        while (next < SIM_LANES && (lanes >> next & 1) && addr[next] == to) {
+            to += a->bytes;
+            lanes &= ~(1u << next++);
+        }
+        touch_run(race, &v, from, to, lane);
+        while (next < SIM_LANES && (lanes >> next & 1) &&
+               addr[next] >= from && addr[next] + a->bytes <= to)
+            lanes &= ~(1u << next++);
+    }
+}
