@@ -99,6 +99,7 @@ static inline unsigned sim_first_lane(uint32_t lanes)
 sim_op sim_access_op(const ptx_insn *insn, bool checks);
 sim_op sim_atom_op(const ptx_insn *insn, bool checks);
 sim_op sim_matrix_op(const ptx_insn *insn, bool checks);
+sim_op sim_wmma_op(const ptx_insn *insn, bool checks);
 sim_op sim_async_op(const ptx_insn *insn, bool checks);
 sim_op sim_mbarrier_op(const ptx_insn *insn, bool checks);
 

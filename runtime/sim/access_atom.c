@@ -4,65 +4,12 @@
  */
 #include "access.h"
 
+#include "access_half.h"
 #include "race.h"
 
 typedef struct atom_value {
     uint64_t lo, hi;
 } atom_value;
-
-static float half_value(uint32_t h)
-{
-    uint32_t magnitude = h & 0x7fff, bits = magnitude << 13;
-    float f;
-    memcpy(&f, &bits, 4);
-    f *= 0x1p112f;
-    memcpy(&bits, &f, 4);
-    if (magnitude >= 0x7c00)
-        bits |= 0x7f800000;
-    bits |= (h & 0x8000) << 16;
-    memcpy(&f, &bits, 4);
-    return f;
-}
-
-/* Rounds fp32 bits to e exponent bits and m mantissa bits, nearest even. */
-static uint32_t half_bits(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, 4);
-    uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000)
-        return 0x7fff;
-    if (magnitude >= 0x47800000)
-        return sign | 0x7c00;
-    if (magnitude < 0x33000000)
-        return sign;
-    int exponent = (int)(magnitude >> 23) - 127;
-    uint32_t mantissa = (magnitude & 0x7fffff) | 0x800000;
-    int drop = exponent < -14 ? -1 - exponent : 13;
-    uint32_t kept = mantissa >> drop, rest = mantissa & ((1u << drop) - 1);
-    kept += rest > 1u << (drop - 1) ||
-            (rest == 1u << (drop - 1) && (kept & 1));
-    if (exponent >= -14)
-        kept += (uint32_t)(exponent + 14) << 10;
-    return sign | kept;
-}
-
-static float bf16_value(uint32_t h)
-{
-    uint32_t bits = h << 16;
-    float f;
-    memcpy(&f, &bits, 4);
-    return f;
-}
-
-static uint32_t bf16_bits(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, 4);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return 0x7fff;
-    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-}
 
 /* min and max of IEEE: a number wins over NaN, -0 is below +0. */
 static float float_minmax(float x, float y, bool max)
@@ -78,11 +25,11 @@ static float float_minmax(float x, float y, bool max)
 
 static uint32_t small_float(ptx_mod op, uint32_t a, uint32_t b, bool bf16)
 {
-    float x = bf16 ? bf16_value(a) : half_value(a);
-    float y = bf16 ? bf16_value(b) : half_value(b);
+    float x = bf16 ? sim_bf16_value(a) : sim_half_value(a);
+    float y = bf16 ? sim_bf16_value(b) : sim_half_value(b);
     float r = op == PTX_MOD_ADD ? x + y
                                 : float_minmax(x, y, op == PTX_MOD_MAX);
-    return bf16 ? bf16_bits(r) : half_bits(r);
+    return bf16 ? sim_bf16_bits(r) : sim_half_bits(r);
 }
 
 static uint32_t float_add(uint32_t a, uint32_t b, bool flush)

@@ -114,8 +114,8 @@ void sim_memory_warp_sync(sim_warp *w, uint32_t lanes)
 sim_op sim_memory_op(const ptx_insn *insn, bool checks)
 {
     static sim_op (*const tables[])(const ptx_insn *, bool) = {
-        sim_access_op, sim_atom_op, sim_matrix_op, sim_async_op,
-        sim_mbarrier_op,
+        sim_access_op, sim_atom_op,  sim_matrix_op,
+        sim_wmma_op,   sim_async_op, sim_mbarrier_op,
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         sim_op op = tables[i](insn, checks);
