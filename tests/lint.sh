@@ -123,7 +123,7 @@ lint_shell() {
         return
     fi
     git ls-files '*.sh' tests/run .ci/run |
-        xargs shellcheck -x -P tests -f gcc |
+        xargs shellcheck -x -s bash -f gcc |
         sed -E 's/^([^:]*:[0-9]+):[0-9]+:/\1:/' >>"$findings"
 }
 

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# make bench: speed and memory of the commands and of sim, in one run. Times
+# are medians of RUNS (default 5); ratios are against the baseline named beside
+# them, measured here as well.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${BUILD:-build/release}
+program=$build/spectune
+runs=${RUNS:-5}
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+export SPECTUNE_CACHE=$folder/cache
+
+# timed COMMAND...: seconds of one run, "failed" when it fails.
+timed() {
+    local begin end
+    begin=$(date +%s%N)
+    "$@" >"$folder/log" 2>&1 </dev/null || { echo failed; return; }
+    end=$(date +%s%N)
+    awk -v n=$((end - begin)) 'BEGIN { printf "%.4f\n", n / 1e9 }'
+}
+
+# median COMMAND...: over all runs.
+median() {
+    for ((i = 0; i < runs; i++)); do timed "$@"; done | sort |
+        awk '/failed/ { bad = 1 } { v[NR] = $1 }
+            END { print bad ? "failed" : v[int((NR + 1) / 2)] }'
+}
+
+# row NAME SECONDS BASELINE_NAME BASELINE_SECONDS
+row() {
+    awk -v name="$1" -v s="$2" -v base="$3" -v b="$4" 'BEGIN {
+        if (s == "failed") { printf "%-36s failed\n", name; exit }
+        printf "%-36s %9.3f s", name, s
+        if (b + 0 > 0) printf "  %8.2f x %s", s / b, base
+        printf "\n" }'
+}
+
+peak_kb() {
+    python3 - "$@" <<'PY'
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL,
+               stderr=subprocess.DEVNULL, check=False)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+PY
+}
+
+main=("$program" --arch sm90 --heads 64/8 -o "$folder/out" --quiet)
+cores=$(nproc)
+echo "spectune bench: $cores cores, median of $runs runs unless said"
+
+start=$(median "$program" --version)
+row "program start" "$start" "" ""
+cold=$(timed "${main[@]}")
+row "main command, cold (one run)" "$cold" "" ""
+warm=$(median "${main[@]}")
+row "main command, warm" "$warm" "of cold" "$cold"
+if [ -x "$build/bench/bench_first" ]; then
+    "$build/bench/bench_first"
+fi
+if [ -x "$build/bench/bench_sim" ]; then
+    "$build/bench/bench_sim"
+fi
+if command -v python3 >/dev/null; then
+    rm -rf "$SPECTUNE_CACHE"
+    printf '%-36s %9.1f MiB\n' "peak memory, main command cold" \
+        "$(peak_kb "${main[@]}" | awk '{ print $1 / 1024 }')"
+fi
