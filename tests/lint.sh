@@ -85,7 +85,7 @@ lint_sizes() {
 
 lint_names() {
     printf '%s\n' "${files[@]}" |
-        grep -vE '(^|/)(README\.md|\.gitignore)$|^tests/(fuzz/corpus|golden)/' |
+        grep -vE '(^|/)(README\.md|\.gitignore)$|^tests/(fuzz/corpus|golden)/|^\.ci/run$' |
         awk -F/ '{ if ($NF in seen)
             printf "%s:1: same file name as %s\n", $0, seen[$NF]
             seen[$NF] = $0 }' >>"$findings"

@@ -1,4 +1,4 @@
-/* The meter over a driver table of this file, whose kernels take known times. */
+/* The meter over a driver table of this file: kernels take known times. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,8 +12,8 @@ static int order[256];
 static double clock_us, begin_us, end_us;
 static CUfunction recorded; /* what the capture saw */
 
-#define FAKE(name, parameters)                         \
-    static CUresult CUDAAPI fake_##name parameters;    \
+#define FAKE(name, parameters)                      \
+    static CUresult CUDAAPI fake_##name parameters; \
     static CUresult CUDAAPI fake_##name parameters
 
 FAKE(attribute, (int *value, CUdevice_attribute a, CUdevice d))
@@ -83,9 +83,9 @@ FAKE(memset32, (CUdeviceptr p, unsigned v, size_t n, CUstream s))
     return CUDA_SUCCESS;
 }
 
-FAKE(kernel, (CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d,
-              unsigned e, unsigned g, unsigned shared, CUstream s,
-              void **params, void **extra))
+FAKE(kernel,
+     (CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e,
+      unsigned g, unsigned shared, CUstream s, void **params, void **extra))
 {
     (void)a, (void)b, (void)c, (void)d, (void)e, (void)g;
     (void)shared, (void)s, (void)params, (void)extra;
