@@ -23,10 +23,7 @@ return {
   shared_latency_cycles = {29, "cycles", "assumed: as sm90"},
   launch_us = {1.26, "us", "assumed: as sm90"},
   launch_eager_us = {2.43, "us", "assumed: as sm90"},
-  wave_us = {
-    1.0, "us",
-    "assumed: start, first loads and drain; public fits give 1 to 4",
-  },
+  wave_us = {0.9, "us", "assumed: as sm100"},
   matrix = {
     {
       instruction = "mma.sync", shape = "m16n8k16",

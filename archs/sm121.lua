@@ -23,10 +23,7 @@ return {
   shared_latency_cycles = {30.1, "cycles", "assumed: as sm89"},
   launch_us = {0.94, "us", "assumed: as sm89"},
   launch_eager_us = {1.64, "us", "assumed: as sm89"},
-  wave_us = {
-    1.0, "us",
-    "assumed: start, first loads and drain; public fits give 1 to 4",
-  },
+  wave_us = {1.6, "us", "assumed: as sm89"},
   matrix = {
     {
       instruction = "mma.sync", shape = "m16n8k16",

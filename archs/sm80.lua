@@ -36,8 +36,8 @@ return {
     "RRZE-HPC/gpu-benches gpu-small-kernels, A100, stream",
   },
   wave_us = {
-    1.0, "us",
-    "assumed: start, first loads and drain; public fits give 1 to 4",
+    2.5, "us",
+    "derived: AI Configurator's small GEMMs less launch and latency",
   },
   matrix = {
     {

@@ -26,10 +26,7 @@ return {
   shared_latency_cycles = {29, "cycles", "assumed: as sm80"},
   launch_us = {1.34, "us", "assumed: as sm80"},
   launch_eager_us = {2.62, "us", "assumed: as sm80"},
-  wave_us = {
-    1.0, "us",
-    "assumed: start, first loads and drain; public fits give 1 to 4",
-  },
+  wave_us = {2.5, "us", "assumed: as sm80"},
   matrix = {
     {
       instruction = "mma.sync", shape = "m16n8k16",

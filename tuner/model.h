@@ -1,0 +1,47 @@
+/*
+ * The time model, first form: attention and skinny GEMM from a board's facts,
+ * a kernel's config and its resources. Every result is `modelled`.
+ *
+ * Both grow (or stay) with batch, context, rows and bytes, and shrink (or
+ * stay) with bandwidth.
+ */
+#ifndef SPT_MODEL_H
+#define SPT_MODEL_H
+
+#include "board.h"
+
+/* Attention of one layer for a batch of equal sequences. */
+typedef struct spt_attention_shape {
+    int batch;
+    double context;       /* tokens of KV per sequence, draft block included */
+    int q_heads, kv_heads, head_dim;
+    double element_bytes; /* of KV */
+    int draft_length;     /* rows of a KV head = group * (1 + draft_length) */
+} spt_attention_shape;
+
+/* A kernel that may be taken: from its config and its machine code. */
+typedef struct spt_attention_config {
+    int rows;    /* query rows of a CTA */
+    int chunk;   /* KV tokens of a CTA */
+    int kv_step; /* KV tokens of a pipeline stage */
+    int stages;
+    int row_warps; /* each reads the whole KV step from shared memory */
+    int threads, registers, shared_bytes; /* shared: static and dynamic */
+} spt_attention_config;
+
+/* Microseconds of attention and combine, launches in a graph included. */
+double spt_model_attention_us(const spt_board *board,
+                              const spt_attention_shape *shape,
+                              const spt_attention_config *config);
+
+/* Rows of partial results, for the workspace: floats per row are head_dim + 2. */
+double spt_model_workspace_bytes(const spt_attention_shape *shape, int chunk);
+
+/* Microseconds of C[m, n] = A[m, k] * W[n, k], weights of that many bits. */
+double spt_model_gemm_us(const spt_board *board, double m, double n, double k,
+                         double bits);
+
+/* A small kernel (norm, rotary, activation) that moves that many bytes. */
+double spt_model_small_us(const spt_board *board, double bytes);
+
+#endif
