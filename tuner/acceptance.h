@@ -1,0 +1,62 @@
+/*
+ * Acceptance: how many drafts the target keeps, from published tables.
+ *
+ * A table is keyed by method, drafter, target, workload, temperature and
+ * thinking. It holds either the survival of each position (the chance that
+ * drafts 1 to i are all kept), or the expected length at some draft lengths.
+ * What has no table stays unknown.
+ */
+#ifndef SPT_ACCEPTANCE_H
+#define SPT_ACCEPTANCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "error.h"
+#include "mem.h"
+
+enum { SPT_DRAFT_MAX = 31 };
+
+typedef struct spt_table {
+    const char *method, *drafter, *target, *workload;
+    const char *words;  /* the source's own word for the workload */
+    const char *source, *note; /* note: or "" */
+    double temperature; /* -1 = not stated */
+    int thinking;       /* 1, 0, or -1 = not stated */
+    double match_rate;  /* of n-gram: steps that have something to propose */
+    /* expected[D] = E[L] - 1 with D drafts, given that there is a proposal;
+       negative = unknown. expected[0] = 0. */
+    double expected[SPT_DRAFT_MAX + 1];
+    int longest; /* largest D that is known */
+} spt_table;
+
+typedef struct spt_acceptance {
+    spt_arena arena;
+    spt_table *tables;
+    size_t count, capacity;
+} spt_acceptance;
+
+/* Adds the tables of a file; errors name file, table and field. */
+spt_status spt_acceptance_read(spt_acceptance *acceptance, const char *path,
+                               spt_error *err);
+/* Adds every file of home/profiles/acceptance, by name. */
+spt_status spt_acceptance_read_all(spt_acceptance *acceptance,
+                                   const char *home, spt_error *err);
+spt_status spt_acceptance_parse(spt_acceptance *acceptance, const char *text,
+                                size_t size, const char *name,
+                                spt_error *err);
+void spt_acceptance_free(spt_acceptance *acceptance);
+
+/*
+ * The table for a key, or NULL: the last file's first match wins, so that a
+ * user's file comes before the shipped ones. target NULL: of any target.
+ */
+const spt_table *spt_acceptance_find(const spt_acceptance *acceptance,
+                                     const char *method, const char *drafter,
+                                     const char *target, const char *workload);
+
+/* Workload words that tables use, in the order of first appearance. */
+size_t spt_acceptance_workloads(const spt_acceptance *acceptance,
+                                const char **workloads, size_t max);
+
+#endif

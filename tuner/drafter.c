@@ -1,0 +1,164 @@
+#include "drafter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct method_row {
+    const char *name;
+    int max_draft;
+    const char *doc;
+} method_rows[] = {
+#define SPT_DRAFTER(id, name, max, doc) {name, max, doc},
+#include "drafters.def"
+#undef SPT_DRAFTER
+};
+
+int spt_drafter_find(const char *name)
+{
+    for (int i = 0; i < SPT_METHOD_COUNT; i++)
+        if (strcmp(method_rows[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+const char *spt_drafter_name(spt_method method)
+{
+    return method_rows[method].name;
+}
+
+const char *spt_drafter_list(void)
+{
+    static const char list[] =
+#define SPT_DRAFTER(id, name, max, doc) name " "
+#include "drafters.def"
+#undef SPT_DRAFTER
+        ;
+    return list;
+}
+
+/* What stands in for an external drafter that nobody named. */
+static const char default_external[] = "qwen3-0.6b";
+
+static spt_status make_external(const char *home, const char *model,
+                                const spt_target *target, spt_drafter *d,
+                                spt_error *err)
+{
+    bool named = model != NULL;
+    if (!model)
+        model = *target->drafter ? target->drafter : default_external;
+    SPT_TRY(spt_target_load(home, model, NULL, &d->model, err));
+    if (named || *target->drafter) {
+        snprintf(d->shape, sizeof d->shape, "%s in %s", d->model.name,
+                 d->model.weights);
+        return SPT_OK;
+    }
+    /* A drafter shares its target's vocabulary. */
+    d->model.vocab = target->vocab;
+    d->model.weight_bytes = 0;
+    SPT_TRY(spt_target_finish(&d->model, err));
+    snprintf(d->shape, sizeof d->shape,
+             "assumed: the shape of %s with the target's vocabulary, in %s",
+             d->model.name, d->model.weights);
+    return SPT_OK;
+}
+
+static void shape_own_layers(spt_drafter *d, const spt_target *t)
+{
+    d->vocab = (double)t->vocab;
+    switch (d->method) {
+    case SPT_METHOD_EAGLE3:
+        d->layers = 1;
+        d->taps = 3;
+        if (d->vocab > 32000)
+            d->vocab = 32000;
+        snprintf(d->shape, sizeof d->shape,
+                 "1 layer, 3 target features, draft vocabulary %.0f, bf16",
+                 d->vocab);
+        break;
+    case SPT_METHOD_MTP:
+        d->layers = 1;
+        d->taps = 2;
+        snprintf(d->shape, sizeof d->shape,
+                 "1 layer like the target's%s, the target's head",
+                 t->mtp_layers ? "" : " (assumed: the checkpoint names none)");
+        break;
+    case SPT_METHOD_DFLASH:
+    case SPT_METHOD_DSPARK:
+        d->layers = 5;
+        d->taps = 5;
+        d->rank = d->method == SPT_METHOD_DSPARK ? 256 : 0;
+        snprintf(d->shape, sizeof d->shape,
+                 "5 layers like the target's, 5 target features, the target's "
+                 "head%s, bf16",
+                 d->rank > 0 ? ", serial head of rank 256" : "");
+        break;
+    default:
+        snprintf(d->shape, sizeof d->shape,
+                 "lookup on the host, no weights");
+        break;
+    }
+}
+
+spt_status spt_drafter_make(const char *home, const char *name,
+                            const spt_target *target, spt_drafter *drafter,
+                            spt_error *err)
+{
+    spt_drafter d = {0};
+    char method[32];
+    const char *colon = strchr(name, ':');
+    snprintf(method, sizeof method, "%.*s",
+             colon ? (int)(colon - name) : (int)strlen(name), name);
+    int found = strlen(name) < sizeof d.name ? spt_drafter_find(method) : -1;
+    if (found < 0)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--drafter '%.60s': expected one of: %s(external:MODEL "
+                        "names the model)",
+                        name, spt_drafter_list());
+    d.method = (spt_method)found;
+    if (colon && (d.method != SPT_METHOD_EXTERNAL || !colon[1]))
+        return spt_fail(err, SPT_E_USAGE,
+                        "--drafter '%.60s': only external takes a model", name);
+    snprintf(d.name, sizeof d.name, "%s", name);
+    d.max_draft = method_rows[found].max_draft;
+    if (d.method == SPT_METHOD_EXTERNAL)
+        SPT_TRY(make_external(home, colon ? colon + 1 : NULL, target, &d, err));
+    else
+        shape_own_layers(&d, target);
+    *drafter = d;
+    return SPT_OK;
+}
+
+/* One layer like the target's; EAGLE-3 reads token and feature side by side. */
+static double layer_params(const spt_drafter *d, const spt_target *t)
+{
+    double params = spt_target_attention_params(t) + spt_target_ffn_params(t);
+    if (t->ffn <= 0)
+        params += 3 * (double)t->hidden *
+                  (double)(t->expert_ffn * t->experts_per_token);
+    if (d->method == SPT_METHOD_EAGLE3)
+        params += (double)t->hidden *
+                  (double)((t->q_heads + 2 * t->kv_heads) * t->head_dim);
+    return params;
+}
+
+double spt_drafter_weight_bytes(const spt_drafter *d, const spt_target *t)
+{
+    double h = (double)t->hidden;
+    if (d->method == SPT_METHOD_EXTERNAL)
+        return d->model.weight_bytes;
+    if (d->method == SPT_METHOD_NGRAM)
+        return 0;
+    double params = d->layers * layer_params(d, t) + d->taps * h * h;
+    if (d->method == SPT_METHOD_EAGLE3)
+        params += d->vocab * h;
+    params += 2 * d->rank * d->vocab;
+    return params * 2;
+}
+
+double spt_drafter_sequence_bytes(const spt_drafter *d, const spt_target *t,
+                                  double element_bytes, double context)
+{
+    if (d->method == SPT_METHOD_EXTERNAL)
+        return spt_target_sequence_bytes(&d->model, element_bytes, context);
+    return d->layers * spt_target_kv_bytes(t, element_bytes) * context;
+}

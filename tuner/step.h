@@ -1,0 +1,54 @@
+/*
+ * Time and memory of one step of a batch: plain decoding, drafting and
+ * verification, from the shapes of target and drafter.
+ */
+#ifndef SPT_STEP_H
+#define SPT_STEP_H
+
+#include "drafter.h"
+#include "model.h"
+
+/* How attention is timed: the best of the kernels that are given. */
+typedef struct spt_kernels {
+    const spt_attention_config *configs;
+    size_t count;
+    /* Optional: times from elsewhere. Returns a negative number when it has
+       none for (config, shape); *evidence is a text like "measured". */
+    double (*time)(void *user, size_t config, const spt_attention_shape *shape,
+                   const char **evidence);
+    void *user;
+} spt_kernels;
+
+typedef struct spt_step {
+    const spt_board *board;
+    const spt_target *target;
+    const spt_kernels *kernels;
+    double kv_bytes; /* of one element */
+    int batch;
+    double context; /* tokens before the step, per sequence */
+} spt_step;
+
+typedef struct spt_attention_best {
+    double us;
+    size_t config; /* index into kernels->configs */
+    const char *evidence;
+} spt_attention_best;
+
+/* Attention of one full layer over the step's context, 1 + draft rows. */
+spt_attention_best spt_step_attention(const spt_step *step, int draft_length);
+
+/* One forward of the target with 1 + draft_length rows per sequence. */
+double spt_step_verify_us(const spt_step *step, int draft_length,
+                          const char **evidence);
+/* Plain decoding: a step that verifies nothing. */
+double spt_step_target_us(const spt_step *step, const char **evidence);
+/* What the drafter takes for draft_length drafts; 0 for none. */
+double spt_step_draft_us(const spt_step *step, const spt_drafter *drafter,
+                         int draft_length);
+
+/* Weights, drafter, KV, workspace; drafter may be NULL. */
+double spt_step_memory_bytes(const spt_step *step, const spt_drafter *drafter,
+                             int draft_length);
+bool spt_step_fits(const spt_step *step, double memory_bytes);
+
+#endif
