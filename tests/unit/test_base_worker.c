@@ -35,6 +35,7 @@ static spt_status leave(void *user, spt_buf *result, spt_error *error)
 {
     (void)user, (void)result, (void)error;
     _exit(0);
+    return SPT_OK;
 }
 
 static spt_status hang(void *user, spt_buf *result, spt_error *error)
@@ -42,6 +43,7 @@ static spt_status hang(void *user, spt_buf *result, spt_error *error)
     (void)user, (void)result, (void)error;
     for (;;)
         sleep(1);
+    return SPT_OK;
 }
 
 int main(void)
