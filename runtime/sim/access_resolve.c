@@ -234,7 +234,9 @@ static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
     }
 }
 
-static void in_flight(sim_access *a, uint32_t lanes, const uint64_t *offset)
+/* Lanes that touch what a copy has yet to bring; reads get the old bytes. */
+static uint32_t in_flight(sim_access *a, uint32_t lanes,
+                          const uint64_t *offset)
 {
     const sim_cta_memory *mem = sim_cta_memory_of(a->w);
     uint32_t bad = 0;
@@ -246,6 +248,9 @@ static void in_flight(sim_access *a, uint32_t lanes, const uint64_t *offset)
     if (bad)
         sim_access_report(a, a->write ? SPT_SIM_ASYNC_WRITE
                                       : SPT_SIM_ASYNC_READ, bad, "");
+    if (bad && !a->write)
+        unwritten(a, mem->shared_bits, offset, bad);
+    return bad;
 }
 
 static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
@@ -278,10 +283,10 @@ static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
     if (!a->checks || !in)
         return;
     if (mem->flights)
-        in_flight(a, in, offset);
-    if (!a->strong)
+        in &= ~in_flight(a, in, offset);
+    if (!a->strong && in)
         sim_race_access(mem->race, a, in, offset);
-    if (!a->async)
+    if (!a->async && in)
         written(a, mem->shared_bits, offset, in, SPT_SIM_UNINIT_SHARED);
 }
 
