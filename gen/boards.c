@@ -59,6 +59,7 @@ struct spt_boards {
     size_t n_boards;
     const char **board_names, **arch_names;
     size_t n_archs;
+    const entry *user; /* the last board read by spt_gen_board_file */
 };
 
 typedef struct reader {
@@ -594,23 +595,28 @@ spt_status spt_gen_board_file(spt_gen *gen, const char *path,
         return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", path);
     load_one job = {gen->boards, path, name, e};
     SPT_TRY(spt_lua_run(gen->lua, load_user_file, &job, err));
+    gen->boards->user = e;
     *board = e->board;
     join(find(gen->boards, ARCH, e->board.arch), board);
     return SPT_OK;
 }
 
-spt_status spt_gen_board_facts(spt_gen *gen, const char *name,
+spt_status spt_gen_board_facts(spt_gen *gen, const spt_board *board,
                                spt_fact *facts, size_t *count,
                                spt_error *err)
 {
-    spt_board board;
-    SPT_TRY(spt_gen_board(gen, name, &board, err));
-    const entry *own = find(gen->boards, BOARD, name);
-    const entry *arch = find(gen->boards, ARCH, board.arch);
+    SPT_TRY(load(gen, err));
+    const entry *own = gen->boards->user;
+    if (!own || strcmp(own->name, board->name) != 0)
+        own = find(gen->boards, BOARD, board->name);
+    const entry *arch = find(gen->boards, ARCH, board->arch);
+    if (!own || !arch)
+        return spt_fail(err, SPT_E_NOT_FOUND, "board %s: not of archs/",
+                        board->name);
     for (size_t i = 0; i < FACT_ROWS; i++) {
         const struct fact_row *row = &fact_rows[i];
         bool of_board = row->place == BOARD;
-        const char *member = (const char *)&board + row->offset;
+        const char *member = (const char *)board + row->offset;
         double value;
         if (row->kind == INT)
             value = *(const int *)(const void *)member;

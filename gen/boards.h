@@ -18,8 +18,11 @@ typedef struct spt_fact {
 
 enum { SPT_FACT_MAX = 64 };
 
-/* The facts of a board, in the order of facts.def; facts: SPT_FACT_MAX. */
-spt_status spt_gen_board_facts(spt_gen *gen, const char *name,
+/*
+ * The facts of a board that this gen has given (by name or by file), in the
+ * order of facts.def; facts: SPT_FACT_MAX.
+ */
+spt_status spt_gen_board_facts(spt_gen *gen, const spt_board *board,
                                spt_fact *facts, size_t *count,
                                spt_error *err);
 

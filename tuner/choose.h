@@ -1,0 +1,82 @@
+/*
+ * The choice: for each batch, context, drafter and workload the draft length
+ * with which the target's tokens come fastest, plain decoding included.
+ */
+#ifndef SPT_CHOOSE_H
+#define SPT_CHOOSE_H
+
+#include "acceptance.h"
+#include "step.h"
+
+typedef struct spt_choose_input {
+    const spt_board *board;
+    const spt_target *target;
+    const spt_drafter *drafters;
+    size_t n_drafters;
+    const int *batches;
+    size_t n_batches;
+    const int64_t *contexts;
+    size_t n_contexts;
+    const char *const *workloads;
+    size_t n_workloads;
+    const spt_acceptance *acceptance;
+    const spt_kernels *kernels; /* of one reduction key, one chunk */
+    double kv_bytes;            /* of one KV element */
+    /* For the output. */
+    const char *kv_dtype, *effort;
+} spt_choose_input;
+
+/* The published rule: group * (1 + D) <= tile_rows. */
+typedef struct spt_rule {
+    int tile_rows, draft_length;
+} spt_rule;
+
+/* A number of rows and the largest draft length that it holds. */
+typedef struct spt_rung {
+    int rows, draft_length;
+    double attention_us, step_us; /* one layer's attention, the whole verify */
+    size_t config;                /* index into kernels->configs */
+    const char *evidence;
+} spt_rung;
+
+typedef struct spt_choice {
+    int batch;
+    int64_t context;
+    const spt_drafter *drafter;
+    const char *workload;
+    const spt_table *table; /* where the expected length comes from, or NULL */
+    bool borrowed;          /* the table is another target's (stand-in) */
+    bool known;             /* false: draft_length is null, reason says why */
+    int draft_length;
+    double expected_length, speedup;
+    double target_us, draft_us, verify_us;
+    double memory_bytes;
+    bool fits;
+    size_t config; /* of the attention kernel at this draft length */
+    const char *evidence;
+    char reason[240]; /* why null; or what limited the choice; or "" */
+} spt_choice;
+
+enum { SPT_RUNG_MAX = 16 };
+
+typedef struct spt_choices {
+    spt_rule rule;
+    int ladder_batch; /* the cell that the ladder is for */
+    int64_t ladder_context;
+    spt_rung ladder[SPT_RUNG_MAX];
+    size_t n_rungs;
+    spt_choice *list; /* batches x contexts x drafters x workloads, in order */
+    size_t count;
+} spt_choices;
+
+/*
+ * Fills choices (spt_choices_free); pointers in it are into the input, which
+ * must outlive it. Only for lack of memory or kernels it fails.
+ */
+spt_status spt_choose(const spt_choose_input *input, spt_choices *choices,
+                      spt_error *err);
+void spt_choices_free(spt_choices *choices);
+
+spt_rule spt_published_rule(int group);
+
+#endif

@@ -1,0 +1,333 @@
+#include "report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+
+static void add_rung(cJSON *list, const spt_rung *rung)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "rows", rung->rows);
+    cJSON_AddNumberToObject(o, "draft_length", rung->draft_length);
+    spt_json_add4(o, "attention_us", rung->attention_us);
+    spt_json_add4(o, "step_us", rung->step_us);
+    cJSON_AddStringToObject(o, "evidence", rung->evidence);
+    cJSON_AddItemToArray(list, o);
+}
+
+/* A number, or null where the choice is unknown. */
+static void add_known(cJSON *o, const char *name, bool known, double value)
+{
+    if (known)
+        spt_json_add4(o, name, value);
+    else
+        cJSON_AddNullToObject(o, name);
+}
+
+static void add_acceptance(cJSON *o, const spt_choice *c)
+{
+    if (!c->table) {
+        cJSON_AddNullToObject(o, "acceptance");
+        return;
+    }
+    cJSON *a = cJSON_AddObjectToObject(o, "acceptance");
+    cJSON_AddStringToObject(a, "target", c->table->target);
+    cJSON_AddStringToObject(a, "drafter", c->table->drafter);
+    cJSON_AddStringToObject(a, "words", c->table->words);
+    cJSON_AddBoolToObject(a, "borrowed", c->borrowed);
+    cJSON_AddStringToObject(a, "source", c->table->source);
+}
+
+static void add_choice(cJSON *list, const spt_choice *c)
+{
+    cJSON *o = cJSON_CreateObject();
+    bool known = c->known;
+    cJSON_AddNumberToObject(o, "batch", c->batch);
+    cJSON_AddNumberToObject(o, "context", (double)c->context);
+    cJSON_AddStringToObject(o, "drafter", c->drafter->name);
+    cJSON_AddStringToObject(o, "workload", c->workload);
+    add_known(o, "draft_length", known, c->draft_length);
+    add_known(o, "expected_length", known, c->expected_length);
+    add_known(o, "speedup", known, c->speedup);
+    spt_json_add4(o, "target_us", c->target_us);
+    add_known(o, "draft_us", known, c->draft_us);
+    add_known(o, "verify_us", known, c->verify_us);
+    cJSON_AddNumberToObject(o, "memory_bytes", ceil(c->memory_bytes));
+    cJSON_AddBoolToObject(o, "fits", c->fits);
+    cJSON_AddStringToObject(o, "evidence", c->evidence);
+    if (*c->reason)
+        cJSON_AddStringToObject(o, "reason", c->reason);
+    else
+        cJSON_AddNullToObject(o, "reason");
+    add_acceptance(o, c);
+    cJSON_AddItemToArray(list, o);
+}
+
+static void add_model(cJSON *object, const spt_target *t)
+{
+    cJSON *m = cJSON_AddObjectToObject(object, "model");
+    cJSON_AddStringToObject(m, "name", t->name);
+    cJSON_AddStringToObject(m, "source", t->source);
+    cJSON_AddStringToObject(m, "weights", t->weights);
+    cJSON_AddNumberToObject(m, "weight_bytes", ceil(t->weight_bytes));
+    cJSON_AddNumberToObject(m, "layers", (double)t->layers);
+    cJSON_AddBoolToObject(m, "stand_in", t->stand_in);
+}
+
+static void add_drafters(cJSON *object, const spt_choose_input *in)
+{
+    cJSON *list = cJSON_AddArrayToObject(object, "drafters");
+    for (size_t i = 0; i < in->n_drafters; i++) {
+        const spt_drafter *d = &in->drafters[i];
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", d->name);
+        cJSON_AddStringToObject(o, "shape", d->shape);
+        cJSON_AddNumberToObject(
+            o, "weight_bytes", ceil(spt_drafter_weight_bytes(d, in->target)));
+        cJSON_AddItemToArray(list, o);
+    }
+}
+
+spt_status spt_report_json(const spt_choose_input *in, const spt_choices *ch,
+                           cJSON *object, spt_error *err)
+{
+    const spt_target *t = in->target;
+    cJSON_AddStringToObject(object, "arch", in->board->arch);
+    cJSON_AddStringToObject(object, "board", in->board->name);
+    cJSON *heads = cJSON_AddObjectToObject(object, "heads");
+    cJSON_AddNumberToObject(heads, "q", (double)t->q_heads);
+    cJSON_AddNumberToObject(heads, "kv", (double)t->kv_heads);
+    cJSON_AddNumberToObject(heads, "group", (double)(t->q_heads / t->kv_heads));
+    cJSON_AddNumberToObject(object, "head_dim", (double)t->head_dim);
+    cJSON_AddStringToObject(object, "kv_dtype", in->kv_dtype);
+    add_model(object, t);
+    add_drafters(object, in);
+    cJSON *rule = cJSON_AddObjectToObject(object, "rule");
+    cJSON_AddNumberToObject(rule, "tile_rows", ch->rule.tile_rows);
+    cJSON_AddNumberToObject(rule, "draft_length", ch->rule.draft_length);
+    cJSON *ladder = cJSON_AddArrayToObject(object, "ladder");
+    for (size_t i = 0; i < ch->n_rungs; i++)
+        add_rung(ladder, &ch->ladder[i]);
+    cJSON *list = cJSON_AddArrayToObject(object, "choices");
+    for (size_t i = 0; i < ch->count; i++)
+        add_choice(list, &ch->list[i]);
+    if (cJSON_GetArraySize(list) != (int)ch->count)
+        return spt_fail(err, SPT_E_MEMORY, "report: out of memory");
+    return SPT_OK;
+}
+
+bool spt_report_colour(FILE *out)
+{
+    const char *none = getenv("NO_COLOR");
+    return isatty(fileno(out)) && !(none && *none);
+}
+
+/* Escapes, or nothing. */
+typedef struct ink {
+    const char *bold, *dim, *good, *poor, *off;
+} ink;
+
+static const ink plain_ink = {"", "", "", "", ""};
+static const ink colour_ink = {"\033[1m", "\033[2m", "\033[32m", "\033[33m",
+                               "\033[0m"};
+
+/* Microseconds in five columns or so: 12.3 us, 4.56 ms. */
+static const char *time_text(double us, char *text, size_t size)
+{
+    if (us < 1000)
+        snprintf(text, size, "%.1f us", us);
+    else
+        snprintf(text, size, "%.2f ms", us / 1000);
+    return text;
+}
+
+static const char *tokens_text(int64_t n, char *text, size_t size)
+{
+    if (n >= 1024 && n % 1024 == 0)
+        snprintf(text, size, "%lldk", (long long)(n / 1024));
+    else
+        snprintf(text, size, "%lld", (long long)n);
+    return text;
+}
+
+/* "label  text", wrapped at 80 columns under the text. */
+static void print_field(FILE *out, const ink *i, const char *label,
+                        const char *text)
+{
+    enum { WIDTH = 80, INDENT = 11 };
+    fprintf(out, "%s%-*s%s", i->bold, INDENT, label, i->off);
+    int column = INDENT;
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (column > INDENT && column + 1 + length > WIDTH) {
+            fprintf(out, "\n%*s", INDENT, "");
+            column = INDENT;
+        } else if (column > INDENT) {
+            fputc(' ', out);
+            column++;
+        }
+        fprintf(out, "%.*s", length, text);
+        column += length;
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+static void print_head(FILE *out, const ink *i, const spt_choose_input *in)
+{
+    const spt_target *t = in->target;
+    char text[400], context[24];
+    snprintf(text, sizeof text, "%s (%s, %s): %d SMs, %.0f GB/s, %.0f TFLOPS",
+             in->board->title, in->board->name, in->board->target,
+             in->board->sm_count, in->board->dram_gbps,
+             in->board->bf16_tflops);
+    print_field(out, i, "board", text);
+    snprintf(text, sizeof text,
+             "%lld/%lld, %lld query heads per KV head, head dim %lld, KV %s",
+             (long long)t->q_heads, (long long)t->kv_heads,
+             (long long)(t->q_heads / t->kv_heads), (long long)t->head_dim,
+             in->kv_dtype);
+    print_field(out, i, "heads", text);
+    snprintf(text, sizeof text, "%s, %s, %.1f GB: %s", t->name, t->weights,
+             t->weight_bytes / 1e9, t->source);
+    print_field(out, i, "model", text);
+    size_t used = (size_t)snprintf(text, sizeof text, "batch");
+    for (size_t b = 0; b < in->n_batches && used < 300; b++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %d",
+                                 b ? "," : "", in->batches[b]);
+    used += (size_t)snprintf(text + used, sizeof text - used, "; context");
+    for (size_t c = 0; c < in->n_contexts && used < 300; c++)
+        used += (size_t)snprintf(
+            text + used, sizeof text - used, "%s %s", c ? "," : "",
+            tokens_text(in->contexts[c], context, sizeof context));
+    print_field(out, i, "load", text);
+}
+
+static void print_drafters(FILE *out, const ink *i, const spt_choose_input *in)
+{
+    char text[320];
+    fprintf(out, "\n%sDrafters%s\n", i->bold, i->off);
+    for (size_t d = 0; d < in->n_drafters; d++) {
+        snprintf(text, sizeof text, "%s", in->drafters[d].shape);
+        print_field(out, &plain_ink, in->drafters[d].name, text);
+    }
+}
+
+static void print_ladder(FILE *out, const ink *i, const spt_choose_input *in,
+                         const spt_choices *ch)
+{
+    char context[24], a[24], s[24];
+    int group = (int)(in->target->q_heads / in->target->kv_heads);
+    fprintf(out,
+            "\n%sPublished rule%s  %d x (1 + D) <= %d rows: D = %s%d%s\n",
+            i->bold, i->off, group, ch->rule.tile_rows, i->bold,
+            ch->rule.draft_length, i->off);
+    fprintf(out, "\n%sLadder%s  batch %d, context %s\n", i->bold, i->off,
+            ch->ladder_batch,
+            tokens_text(ch->ladder_context, context, sizeof context));
+    fprintf(out, "%s  rows    D   attention/layer   verify step   evidence%s\n",
+            i->dim, i->off);
+    for (size_t r = 0; r < ch->n_rungs; r++) {
+        const spt_rung *rung = &ch->ladder[r];
+        fprintf(out, "  %4d  %3d   %15s   %11s   %s\n", rung->rows,
+                rung->draft_length, time_text(rung->attention_us, a, sizeof a),
+                time_text(rung->step_us, s, sizeof s), rung->evidence);
+    }
+}
+
+static void print_choice(FILE *out, const ink *i, const spt_choice *c)
+{
+    char context[24], t[16], d[16], v[16];
+    tokens_text(c->context, context, sizeof context);
+    if (!c->known) {
+        fprintf(out, "%5d %7s  %-11.11s  %s-%s\n", c->batch, context,
+                c->workload, i->dim, i->off);
+        return;
+    }
+    const char *tint = c->speedup > 1.05 ? i->good
+                      : c->draft_length ? ""
+                                        : i->poor;
+    fprintf(out,
+            "%5d %7s  %-11.11s %s%2d  %5.2f  %5.2fx%s  %8s %8s %8s %6.1f\n",
+            c->batch, context, c->workload, tint, c->draft_length,
+            c->expected_length, c->speedup, i->off,
+            time_text(c->target_us, t, sizeof t),
+            time_text(c->draft_us, d, sizeof d),
+            time_text(c->verify_us, v, sizeof v), c->memory_bytes / 1e9);
+}
+
+/* True when the reason of choice k was already printed for its drafter. */
+static bool said_before(const spt_choices *ch, size_t k)
+{
+    for (size_t j = 0; j < k; j++)
+        if (ch->list[j].drafter == ch->list[k].drafter &&
+            strcmp(ch->list[j].reason, ch->list[k].reason) == 0)
+            return true;
+    return false;
+}
+
+static void print_notes(FILE *out, const ink *i, const spt_choices *ch,
+                        const spt_drafter *drafter)
+{
+    for (size_t k = 0; k < ch->count; k++) {
+        const spt_choice *c = &ch->list[k];
+        if (c->drafter == drafter && *c->reason && !c->known &&
+            !said_before(ch, k)) {
+            fprintf(out, "%s", i->dim);
+            print_field(out, &plain_ink, "  null", c->reason);
+            fprintf(out, "%s", i->off);
+        }
+    }
+}
+
+static void print_tables(FILE *out, const ink *i, const spt_choices *ch,
+                         const spt_drafter *drafter)
+{
+    char text[600];
+    for (size_t k = 0; k < ch->count; k++) {
+        const spt_choice *c = &ch->list[k];
+        bool again = !c->table || c->drafter != drafter;
+        for (size_t j = 0; j < k && !again; j++)
+            again = ch->list[j].table == c->table;
+        if (again)
+            continue;
+        snprintf(text, sizeof text, "%s: %s with %s%s; %s", c->workload,
+                 c->table->drafter, c->table->target,
+                 c->borrowed ? " (another target's, for the stand-in)" : "",
+                 c->table->source);
+        fprintf(out, "%s", i->dim);
+        print_field(out, &plain_ink, "  from", text);
+        fprintf(out, "%s", i->off);
+    }
+}
+
+void spt_report_print(FILE *out, const spt_choose_input *in,
+                      const spt_choices *ch, bool colour)
+{
+    const ink *i = colour ? &colour_ink : &plain_ink;
+    print_head(out, i, in);
+    print_drafters(out, i, in);
+    print_ladder(out, i, in, ch);
+    for (size_t d = 0; d < in->n_drafters; d++) {
+        const spt_drafter *drafter = &in->drafters[d];
+        fprintf(out, "\n%sBest draft length with %s%s\n", i->bold,
+                drafter->name, i->off);
+        fprintf(out,
+                "%sbatch context  workload     D   E[L]  speed     target    "
+                "draft   verify     GB%s\n",
+                i->dim, i->off);
+        for (size_t k = 0; k < ch->count; k++)
+            if (ch->list[k].drafter == drafter)
+                print_choice(out, i, &ch->list[k]);
+        print_notes(out, i, ch, drafter);
+        print_tables(out, i, ch, drafter);
+    }
+    fprintf(out,
+            "\nTimes are %s. Speed = E[L] x target / (draft + verify), against "
+            "plain decoding.\n",
+            ch->n_rungs ? ch->ladder[0].evidence : "modelled");
+}
