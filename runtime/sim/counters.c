@@ -23,6 +23,12 @@
 enum { SECTOR_SHIFT = 5, LINE_SHIFT = 7, TRACE_CHUNK = 1024 };
 enum { OP_READ, OP_WRITE, OP_ATOM };
 
+/* Bits of a sector mask; the builtin is a call on plain x86-64. */
+static uint32_t sector_count(uint32_t sectors)
+{
+    return (uint32_t)(UINT64_C(0x4332322132212110) >> (4 * sectors)) & 15;
+}
+
 void sim_counts_reset(sim_counts *counts)
 {
     memset(&counts->sums, 0, sizeof(counts->sums));
@@ -101,7 +107,7 @@ static uint32_t count_line(sim_counts *counts, int kind, bool bypass,
     place->sectors |= (uint8_t)sectors;
     if (miss)
         trace_add(&counts->trace, line, OP_READ, miss);
-    return (uint32_t)__builtin_popcount(hit);
+    return sector_count(hit);
 }
 
 static void count_request(sim_counts *counts, int kind, uint32_t sectors,
@@ -142,69 +148,28 @@ typedef struct line_set {
     uint8_t sectors[2 * 32];
 } line_set;
 
+static void line_set_put(line_set *set, uint64_t line, uint32_t sectors)
+{
+    int i = set->count;
+    /* Newest first: neighbouring lanes mostly share a line. */
+    while (i > 0 && set->line[i - 1] != line)
+        i--;
+    if (i == 0) {
+        set->line[set->count] = line;
+        set->sectors[set->count] = 0;
+        i = ++set->count;
+    }
+    set->sectors[i - 1] |= (uint8_t)sectors;
+}
+
 static void line_set_add(line_set *set, uint64_t first, uint64_t last)
 {
-    for (uint64_t sector = first; sector <= last; sector++) {
-        uint64_t line = sector >> (LINE_SHIFT - SECTOR_SHIFT);
-        int i = set->count;
-        /* Newest first: neighbouring lanes mostly share a line. */
-        while (i > 0 && set->line[i - 1] != line)
-            i--;
-        if (i == 0) {
-            set->line[set->count] = line;
-            set->sectors[set->count] = 0;
-            i = ++set->count;
-        }
-        set->sectors[i - 1] |= (uint8_t)(1u << (sector & 3));
+    while (first >> 2 != last >> 2) {
+        line_set_put(set, first >> 2, 15u << (first & 3) & 15);
+        first = (first | 3) + 1;
     }
-}
-
-void sim_count_global_slow(sim_counts *counts, int kind,
-                           const uint64_t *address, uint32_t mask,
-                           uint32_t bytes)
-{
-    bool bypass = kind & SIM_COUNT_BYPASS_L1;
-    kind &= ~SIM_COUNT_BYPASS_L1;
-    line_set set;
-    set.count = 0;
-    counts->sums.global_bytes_used +=
-        (uint64_t)bytes * (uint32_t)__builtin_popcount(mask);
-    for (uint32_t left = mask; left; left &= left - 1) {
-        uint64_t first = address[__builtin_ctz(left)];
-        line_set_add(&set, first >> SECTOR_SHIFT,
-                     (first + bytes - 1) >> SECTOR_SHIFT);
-    }
-    uint32_t sectors = 0, hits = 0;
-    for (int i = 0; i < set.count; i++) {
-        sectors += (uint32_t)__builtin_popcount(set.sectors[i]);
-        hits += count_line(counts, kind, bypass, set.line[i], set.sectors[i]);
-    }
-    count_request(counts, kind, sectors, hits);
-}
-
-/* Wavefronts of one group of lanes. */
-static uint32_t group_wavefronts(const uint64_t *address, uint32_t mask,
-                                 uint32_t bytes, bool serial)
-{
-    uint32_t words[32][32];
-    uint8_t n[32] = {0};
-    uint32_t worst = 1;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        uint64_t first = address[__builtin_ctz(left)] / 4;
-        uint64_t last = (address[__builtin_ctz(left)] + bytes - 1) / 4;
-        for (uint64_t word = first; word <= last; word++) {
-            uint32_t bank = (uint32_t)word % 32;
-            uint32_t i = n[bank];
-            while (!serial && i > 0 &&
-                   words[bank][i - 1] != (uint32_t)word)
-                i--;
-            if ((serial || i == 0) && n[bank] < 32)
-                words[bank][n[bank]++] = (uint32_t)word;
-            if (n[bank] > worst)
-                worst = n[bank];
-        }
-    }
-    return worst;
+    line_set_put(set, first >> 2,
+                 15u << (first & 3) & 15u >> (3 - (last & 3)));
 }
 
 /* The usual case: lane i at base + i * bytes, every lane. */
@@ -218,6 +183,86 @@ static bool contiguous(const uint64_t *address, uint32_t mask, uint32_t bytes)
     return differ == 0;
 }
 
+void sim_count_global_slow(sim_counts *counts, int kind,
+                           const uint64_t *address, uint32_t mask,
+                           uint32_t bytes)
+{
+    bool bypass = kind & SIM_COUNT_BYPASS_L1;
+    kind &= ~SIM_COUNT_BYPASS_L1;
+    line_set set;
+    set.count = 0;
+    counts->sums.global_bytes_used +=
+        (uint64_t)bytes * (uint32_t)__builtin_popcount(mask);
+    if (contiguous(address, mask, bytes)) {
+        line_set_add(&set, address[0] >> SECTOR_SHIFT,
+                     (address[31] + bytes - 1) >> SECTOR_SHIFT);
+        mask = 0;
+    }
+    uint64_t last = UINT64_MAX;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint64_t first = address[__builtin_ctz(left)];
+        uint64_t sector = first >> SECTOR_SHIFT;
+        uint64_t end = (first + bytes - 1) >> SECTOR_SHIFT;
+        /* Neighbours in one sector need no second look. */
+        if (sector != last || end != last)
+            line_set_add(&set, sector, end);
+        last = sector == end ? sector : UINT64_MAX;
+    }
+    uint32_t sectors = 0, hits = 0;
+    for (int i = 0; i < set.count; i++) {
+        sectors += sector_count(set.sectors[i]);
+        hits += count_line(counts, kind, bypass, set.line[i], set.sectors[i]);
+    }
+    count_request(counts, kind, sectors, hits);
+}
+
+/*
+ * Wavefronts of one group of lanes. Addresses are multiples of bytes, so that
+ * a lane takes one unit of max(bytes, 4) that lies in neighbouring banks.
+ */
+static uint32_t group_conflicts(const uint64_t *address, uint32_t mask,
+                                uint32_t bytes, bool serial)
+{
+    uint32_t shift = bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
+    uint32_t banks = 128u >> shift;
+    uint32_t units[32][32];
+    uint8_t n[32] = {0};
+    uint32_t worst = 1;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint32_t unit = (uint32_t)(address[__builtin_ctz(left)] >> shift);
+        uint32_t bank = unit % banks;
+        uint32_t i = n[bank];
+        while (!serial && i > 0 && units[bank][i - 1] != unit)
+            i--;
+        if (serial || i == 0)
+            units[bank][n[bank]++] = unit;
+        if (n[bank] > worst)
+            worst = n[bank];
+    }
+    return worst;
+}
+
+/* The same, where most often every lane has banks of its own. */
+static uint32_t group_wavefronts(const uint64_t *address, uint32_t first,
+                                 uint32_t lanes, uint32_t mask,
+                                 uint32_t bytes, bool serial)
+{
+    uint32_t shift = bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
+    uint32_t last_bank = (128u >> shift) - 1, seen = 0;
+    if (mask == UINT32_MAX) {
+        uint32_t twice = 0;
+        for (uint32_t i = first; i < first + lanes; i++) {
+            uint32_t bit = 1u << ((uint32_t)(address[i] >> shift) & last_bank);
+            twice |= seen & bit;
+            seen |= bit;
+        }
+        if (!twice)
+            return 1;
+    }
+    uint32_t group = lanes == 32 ? UINT32_MAX : ((1u << lanes) - 1) << first;
+    return group_conflicts(address, mask & group, bytes, serial);
+}
+
 void sim_count_shared_slow(sim_counts *counts, int kind,
                            const uint64_t *address, uint32_t mask,
                            uint32_t bytes)
@@ -226,16 +271,14 @@ void sim_count_shared_slow(sim_counts *counts, int kind,
     spt_sim_counters *sums = &counts->sums;
     uint32_t lanes = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
     uint32_t ideal = 0, actual = 0;
-    bool easy = contiguous(address, mask, bytes) && kind != SIM_COUNT_ATOM;
     for (uint32_t first = 0; first < 32; first += lanes) {
-        uint32_t group = mask & (lanes == 32 ? UINT32_MAX
-                                             : ((1u << lanes) - 1) << first);
-        if (!group)
+        uint32_t group =
+            lanes == 32 ? UINT32_MAX : ((1u << lanes) - 1) << first;
+        if (!(mask & group))
             continue;
         ideal++;
-        actual += easy ? 1
-                       : group_wavefronts(address, group, bytes,
-                                          kind == SIM_COUNT_ATOM);
+        actual += group_wavefronts(address, first, lanes, mask, bytes,
+                                   kind == SIM_COUNT_ATOM);
     }
     sums->memory_l1_wavefronts_shared += actual;
     sums->memory_l1_wavefronts_shared_ideal += ideal;

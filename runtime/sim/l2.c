@@ -57,6 +57,12 @@ void sim_l2_flush(sim_l2 *l2)
     l2->clock = 0;
 }
 
+/* Bits of a sector mask; the builtin is a call on plain x86-64. */
+static uint32_t sector_count(uint32_t sectors)
+{
+    return (uint32_t)(UINT64_C(0x4332322132212110) >> (4 * sectors)) & 15;
+}
+
 static l2_line *l2_find(sim_l2 *l2, uint64_t line, spt_sim_counters *sums)
 {
     /* A multiplicative hash, as rows of a power of two would share sets. */
@@ -70,7 +76,7 @@ static l2_line *l2_find(sim_l2 *l2, uint64_t line, spt_sim_counters *sums)
             oldest = &set[way];
     }
     sums->dram__bytes_write +=
-        SECTOR_BYTES * (uint64_t)__builtin_popcount(oldest->dirty);
+        SECTOR_BYTES * (uint64_t)sector_count(oldest->dirty);
     *oldest = (l2_line){.line = line + 1};
     return oldest;
 }
@@ -80,11 +86,10 @@ void sim_l2_replay(sim_l2 *l2, const sim_trace *trace, spt_sim_counters *sums)
     for (size_t i = 0; i < trace->count; i++) {
         uint64_t item = trace->items[i];
         uint32_t sectors = item & 15;
-        uint32_t n = (uint32_t)__builtin_popcount(sectors);
+        uint32_t n = sector_count(sectors);
         int op = item >> 4 & 3;
         l2_line *line = l2_find(l2, item >> 6, sums);
-        uint32_t hit =
-            (uint32_t)__builtin_popcount(sectors & line->valid);
+        uint32_t hit = sector_count(sectors & line->valid);
         line->used = ++l2->clock;
         line->valid |= sectors & 15;
         if (op != OP_READ)
