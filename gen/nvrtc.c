@@ -1,0 +1,509 @@
+/*
+ * NVRTC, opened at run time: CUDA text to PTX and cubin.
+ *
+ * NVRTC turns the file names of #line into absolute ones with the current
+ * folder, in the PTX as well as in the cubin. So that images do not depend on
+ * where spectune runs, the compiler sees names that are absolute already
+ * ("/templates/x.cu"); the leading slash is taken off again in the PTX and in
+ * messages.
+ */
+#include "gen.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache.h"
+#include "files.h"
+#include "hash.h"
+
+typedef struct nvrtc_program *program;
+enum { NVRTC_OK = 0, NVRTC_COMPILATION = 6 };
+
+/* Calls: name in the struct, name in the library, parameters. */
+#define NVRTC_CALLS(CALL)                                                   \
+    CALL(version, nvrtcVersion, (int *major, int *minor))                   \
+    CALL(create, nvrtcCreateProgram,                                        \
+         (program * p, const char *source, const char *name, int n_headers, \
+          const char *const *headers, const char *const *names))            \
+    CALL(destroy, nvrtcDestroyProgram, (program * p))                       \
+    CALL(compile, nvrtcCompileProgram,                                      \
+         (program p, int n_options, const char *const *options))            \
+    CALL(ptx_size, nvrtcGetPTXSize, (program p, size_t * size))             \
+    CALL(ptx, nvrtcGetPTX, (program p, char *text))                         \
+    CALL(cubin_size, nvrtcGetCUBINSize, (program p, size_t * size))         \
+    CALL(cubin, nvrtcGetCUBIN, (program p, char *data))                     \
+    CALL(log_size, nvrtcGetProgramLogSize, (program p, size_t * size))      \
+    CALL(log, nvrtcGetProgramLog, (program p, char *text))
+
+struct spt_compiler {
+    void *library;
+#define CALL(name, symbol, parameters) int(*name) parameters;
+    NVRTC_CALLS(CALL)
+#undef CALL
+    /* Absent before CUDA 12.8: then a compile cannot be stopped. */
+    int (*flow)(program p, int (*callback)(void *, void *), void *user);
+    char identity[32];
+    char *cache; /* "" = none */
+};
+
+static const char *const fixed_options[] = {"-lineinfo", "-std=c++17",
+                                            "--ptxas-options=-v"};
+enum { N_FIXED = sizeof fixed_options / sizeof *fixed_options };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Folder of the program's file, with its trailing slash dropped; or "". */
+static void program_folder(char *path, size_t size)
+{
+    ssize_t n = readlink("/proc/self/exe", path, size - 1);
+    path[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+}
+
+/* Where make deps puts it, seen from the program or the tree. */
+static void *open_fetched(void)
+{
+    char folder[3072], path[4096];
+    const char *home = getenv("SPECTUNE_HOME");
+    const char *const ups[] = {"", "/..", "/../.."};
+    void *library = NULL;
+    if (home && *home) {
+        snprintf(path, sizeof path, "%s/deps/cuda/lib/libnvrtc.so.13", home);
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    program_folder(folder, sizeof folder);
+    for (size_t i = 0; !library && i < sizeof ups / sizeof *ups; i++) {
+        snprintf(path, sizeof path, "%s%s/deps/cuda/lib/libnvrtc.so.13", folder,
+                 ups[i]);
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return library;
+}
+
+static void *open_system(void)
+{
+    static const char *const places[] = {
+        "libnvrtc.so.13",
+        "libnvrtc.so",
+        "/usr/local/cuda/lib64/libnvrtc.so",
+        "/usr/local/cuda/lib/libnvrtc.so",
+        "libnvrtc.so.12",
+    };
+    void *library = NULL;
+    for (size_t i = 0; !library && i < sizeof places / sizeof *places; i++)
+        library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+static spt_status open_library(const char *given, void **library,
+                               spt_error *err)
+{
+    if (!given || !*given)
+        given = getenv("SPECTUNE_NVRTC");
+    if (given && *given) {
+        *library = dlopen(given, RTLD_NOW | RTLD_LOCAL);
+        if (!*library)
+            return spt_fail(err, SPT_E_NOT_FOUND, "NVRTC: %s", dlerror());
+        return SPT_OK;
+    }
+    *library = open_system();
+    if (!*library)
+        *library = open_fetched();
+    if (!*library)
+        return spt_fail(err, SPT_E_NOT_FOUND,
+                        "NVRTC: libnvrtc.so is neither among the system's "
+                        "libraries nor in a CUDA toolkit nor in deps/cuda: run "
+                        "make deps, or name it in SPECTUNE_NVRTC");
+    return SPT_OK;
+}
+
+static spt_status fill(spt_compiler *c, spt_error *err)
+{
+    void *symbol;
+#define CALL(name, text, parameters)                       \
+    symbol = dlsym(c->library, #text);                     \
+    if (!symbol)                                           \
+        return spt_fail(err, SPT_E_NOT_FOUND,              \
+                        "NVRTC: the library has no " #text \
+                        ", expected NVRTC 12 or newer");   \
+    memcpy(&c->name, &symbol, sizeof symbol);
+    NVRTC_CALLS(CALL)
+#undef CALL
+    symbol = dlsym(c->library, "nvrtcSetFlowCallback");
+    if (symbol)
+        memcpy(&c->flow, &symbol, sizeof symbol);
+    return SPT_OK;
+}
+
+/* "nvrtc 13.0.88": the build stands only in the PTX that it writes. */
+static void identify(spt_compiler *c)
+{
+    int major = 0, minor = 0;
+    program p = NULL;
+    size_t size = 0;
+    char *text = NULL;
+    const char *option = "--gpu-architecture=compute_90";
+    c->version(&major, &minor);
+    snprintf(c->identity, sizeof c->identity, "nvrtc %d.%d", major, minor);
+    if (c->create(&p, "", "identity.cu", 0, NULL, NULL) != NVRTC_OK)
+        return;
+    if (c->compile(p, 1, &option) == NVRTC_OK &&
+        c->ptx_size(p, &size) == NVRTC_OK && size &&
+        (text = spt_calloc(size + 1, 1)) != NULL &&
+        c->ptx(p, text) == NVRTC_OK) {
+        const char *at = strstr(text, ", V");
+        size_t n = at ? strspn(at + 3, "0123456789.") : 0;
+        if (n && n < 16)
+            snprintf(c->identity, sizeof c->identity, "nvrtc %.*s", (int)n,
+                     at + 3);
+    }
+    spt_free(text);
+    c->destroy(&p);
+}
+
+spt_status spt_compiler_open(const char *library, const char *cache_folder,
+                             spt_compiler **compiler, spt_error *err)
+{
+    spt_compiler *c = spt_calloc(1, sizeof *c);
+    if (c)
+        c->cache =
+            cache_folder ? spt_strdup(cache_folder) : spt_cache_default();
+    spt_status status = c && c->cache
+                            ? open_library(library, &c->library, err)
+                            : spt_fail(err, SPT_E_MEMORY, "out of memory");
+    if (status == SPT_OK)
+        status = fill(c, err);
+    if (status != SPT_OK) {
+        spt_compiler_close(c);
+        return status;
+    }
+    identify(c);
+    *compiler = c;
+    return SPT_OK;
+}
+
+void spt_compiler_close(spt_compiler *compiler)
+{
+    if (!compiler)
+        return;
+    /* The library stays loaded: NVRTC does not like to be unloaded. */
+    spt_free(compiler->cache);
+    spt_free(compiler);
+}
+
+void spt_image_free(spt_image *image)
+{
+    if (!image)
+        return;
+    spt_free(image->ptx);
+    spt_free(image->cubin);
+    *image = (spt_image){0};
+}
+
+/* Copies text, with a slash before each relative name of a #line. */
+static char *absolute_lines(const char *source)
+{
+    spt_buf out = {0};
+    for (const char *line = source; *line;) {
+        size_t n = strcspn(line, "\n");
+        n += line[n] == '\n';
+        const char *quote =
+            strncmp(line, "#line ", 6) == 0 ? memchr(line, '"', n) : NULL;
+        if (quote && quote[1] != '/') {
+            size_t head = (size_t)(quote + 1 - line);
+            spt_buf_add(&out, line, head);
+            spt_buf_puts(&out, "/");
+            spt_buf_add(&out, line + head, n - head);
+        } else {
+            spt_buf_add(&out, line, n);
+        }
+        line += n;
+    }
+    spt_buf_add(&out, "", 0);
+    if (out.failed) {
+        spt_buf_free(&out);
+        return NULL;
+    }
+    return out.data;
+}
+
+/* Takes the slash off again: .file 1 "/templates/x.cu". In place. */
+static void relative_files(char *ptx)
+{
+    char *to = ptx;
+    for (const char *line = ptx; *line;) {
+        size_t n = strcspn(line, "\n");
+        n += line[n] == '\n';
+        const char *at = line + strspn(line, " \t");
+        const char *quote =
+            strncmp(at, ".file", 5) == 0 ? memchr(line, '"', n) : NULL;
+        size_t head = quote && quote[1] == '/' ? (size_t)(quote + 1 - line) : n;
+        memmove(to, line, head);
+        to += head;
+        if (head < n) {
+            memmove(to, line + head + 1, n - head - 1);
+            to += n - head - 1;
+        }
+        line += n;
+    }
+    *to = 0;
+}
+
+/* The largest number that stands before words in the log. */
+static int log_number(const char *log, const char *words)
+{
+    int largest = 0;
+    for (const char *at = log; (at = strstr(at, words)) != NULL; at++) {
+        const char *start = at;
+        while (start > log && start[-1] == ' ')
+            start--;
+        while (start > log && start[-1] >= '0' && start[-1] <= '9')
+            start--;
+        int value = atoi(start);
+        if (value > largest)
+            largest = value;
+    }
+    return largest;
+}
+
+/* "/templates/x.cu(12): error: text" as "templates/x.cu:12: text". */
+static spt_status compile_failed(const spt_kernel *k, const char *log,
+                                 spt_error *err)
+{
+    const char *at = strstr(log, "error");
+    const char *line = at ? at : log;
+    while (line > log && line[-1] != '\n')
+        line--;
+    size_t n = strcspn(line, "\n");
+    const char *paren = memchr(line, '(', n);
+    const char *text = strstr(line, ": error: ");
+    if (paren && text && paren < text && text < line + n) {
+        const char *file = line + (*line == '/');
+        int name = (int)(paren - file), number = atoi(paren + 1);
+        text += strlen(": error: ");
+        return spt_fail(err, SPT_E_COMPILE, "%.*s:%d: %.*s", name, file, number,
+                        (int)(line + n - text), text);
+    }
+    return spt_fail(err, SPT_E_COMPILE, "%s %s: %.*s", k->template_name,
+                    k->target, n ? (int)n : 14, n ? line : "no message");
+}
+
+/* Called by NVRTC now and then; 1 stops the compilation. */
+static int out_of_time(void *user, void *reserved)
+{
+    (void)reserved;
+    return now() > *(const double *)user;
+}
+
+static char *read_log(const spt_compiler *c, program p)
+{
+    size_t size = 0;
+    char *text = NULL;
+    if (c->log_size(p, &size) == NVRTC_OK &&
+        (text = spt_calloc(size + 1, 1)) != NULL && c->log(p, text) != NVRTC_OK)
+        *text = 0;
+    return text;
+}
+
+static spt_status take_image(const spt_compiler *c, program p, const char *log,
+                             spt_image *image, spt_error *err)
+{
+    if (c->ptx_size(p, &image->ptx_size) != NVRTC_OK ||
+        c->cubin_size(p, &image->cubin_size) != NVRTC_OK)
+        return spt_fail(err, SPT_E_COMPILE, "NVRTC: gives no PTX and cubin");
+    image->ptx = spt_calloc(image->ptx_size + 1, 1);
+    image->cubin = spt_calloc(image->cubin_size + 1, 1);
+    if (!image->ptx || !image->cubin)
+        return spt_fail(err, SPT_E_MEMORY, "NVRTC: out of memory");
+    if (c->ptx(p, image->ptx) != NVRTC_OK ||
+        c->cubin(p, image->cubin) != NVRTC_OK)
+        return spt_fail(err, SPT_E_COMPILE, "NVRTC: gives no PTX and cubin");
+    relative_files(image->ptx);
+    image->ptx_size = strlen(image->ptx);
+    image->registers = log_number(log, " registers");
+    image->shared_bytes = log_number(log, " bytes smem");
+    image->spill_bytes = log_number(log, " bytes spill stores");
+    image->stack_bytes = log_number(log, " bytes stack frame");
+    return SPT_OK;
+}
+
+static spt_status compile_text(const spt_compiler *c, const spt_kernel *k,
+                               const char *source, double timeout_s,
+                               spt_image *image, spt_error *err)
+{
+    char target[64], name[64];
+    const char *options[N_FIXED + 1] = {target};
+    double end = now() + timeout_s;
+    program p = NULL;
+    snprintf(target, sizeof target, "--gpu-architecture=%s", k->target);
+    snprintf(name, sizeof name, "/%s.cu", k->template_name);
+    memcpy(options + 1, fixed_options, sizeof fixed_options);
+    if (c->create(&p, source, name, 0, NULL, NULL) != NVRTC_OK)
+        return spt_fail(err, SPT_E_COMPILE, "NVRTC: cannot start");
+    if (c->flow)
+        c->flow(p, out_of_time, &end);
+    int result = c->compile(p, N_FIXED + 1, options);
+    char *log = read_log(c, p);
+    spt_status status;
+    if (!log)
+        status = spt_fail(err, SPT_E_MEMORY, "NVRTC: out of memory");
+    else if (result == NVRTC_OK)
+        status = take_image(c, p, log, image, err);
+    else if (now() > end)
+        status = spt_fail(err, SPT_E_TIMEOUT,
+                          "%s: compiling took longer than %.0f s",
+                          k->template_name, timeout_s);
+    else
+        status = compile_failed(k, log, err);
+    spt_free(log);
+    c->destroy(&p);
+    return status;
+}
+
+static void make_key(const spt_compiler *c, const spt_kernel *k,
+                     char key[SPT_SHA256_TEXT])
+{
+    spt_buf text = {0};
+    spt_buf_printf(&text, "%s\n%s\n%s\n", c->identity, k->target, SPT_VERSION);
+    for (int i = 0; i < N_FIXED; i++)
+        spt_buf_printf(&text, "%s\n", fixed_options[i]);
+    spt_buf_add(&text, k->source, k->source_size);
+    spt_sha256(text.data, text.failed ? 0 : text.size, key);
+    spt_buf_free(&text);
+}
+
+static spt_status compile_one(const spt_compiler *c, const spt_kernel *k,
+                              double timeout_s, spt_image *image,
+                              spt_error *err)
+{
+    char reason[256];
+    *image = (spt_image){0};
+    make_key(c, k, image->key);
+    if (*c->cache && spt_cache_load(c->cache, image, reason, sizeof reason))
+        return SPT_OK;
+    memcpy(image->compiler, c->identity, sizeof c->identity);
+    char *source = absolute_lines(k->source);
+    if (!source)
+        return spt_fail(err, SPT_E_MEMORY, "NVRTC: out of memory");
+    spt_status status = compile_text(c, k, source, timeout_s, image, err);
+    spt_free(source);
+    if (status == SPT_OK && *c->cache)
+        spt_cache_store(c->cache, image);
+    return status;
+}
+
+/* What the threads of one spt_compile share, under the lock. */
+typedef struct batch {
+    const spt_compiler *compiler;
+    const spt_kernel *kernels;
+    spt_image *images;
+    double timeout_s;
+    size_t count, next, done, running;
+    spt_status status; /* of the first kernel, by index, that failed */
+    size_t failed_at;
+    spt_error error;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+} batch;
+
+static void *work(void *user)
+{
+    batch *b = user;
+    pthread_mutex_lock(&b->lock);
+    while (b->next < b->count && b->status == SPT_OK) {
+        size_t i = b->next++;
+        spt_error err;
+        pthread_mutex_unlock(&b->lock);
+        spt_status status = compile_one(b->compiler, &b->kernels[i],
+                                        b->timeout_s, &b->images[i], &err);
+        pthread_mutex_lock(&b->lock);
+        if (status != SPT_OK && (b->status == SPT_OK || i < b->failed_at)) {
+            b->status = status;
+            b->failed_at = i;
+            b->error = err;
+        }
+        b->done++;
+        pthread_cond_signal(&b->changed);
+    }
+    b->running--;
+    pthread_cond_signal(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+enum { MAX_THREADS = 64 };
+
+static void run_batch(batch *b, int threads,
+                      void (*progress)(void *user, size_t done), void *user)
+{
+    pthread_t ids[MAX_THREADS];
+    int started = 0;
+    size_t shown = 0;
+    pthread_mutex_lock(&b->lock);
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&ids[started], NULL, work, b) == 0) {
+            started++;
+            b->running++;
+        }
+    while (b->running) {
+        pthread_cond_wait(&b->changed, &b->lock);
+        if (progress && b->done != shown) {
+            shown = b->done;
+            pthread_mutex_unlock(&b->lock);
+            progress(user, shown);
+            pthread_mutex_lock(&b->lock);
+        }
+    }
+    pthread_mutex_unlock(&b->lock);
+    for (int i = 0; i < started; i++)
+        pthread_join(ids[i], NULL);
+    if (!started) {
+        b->running = 1;
+        work(b);
+    }
+}
+
+spt_status spt_compile(spt_compiler *compiler, const spt_kernel *kernels,
+                       size_t count, int threads, double timeout_s,
+                       void (*progress)(void *user, size_t done), void *user,
+                       spt_image *images, spt_error *err)
+{
+    batch b = {.compiler = compiler,
+               .kernels = kernels,
+               .images = images,
+               .timeout_s = timeout_s > 0 ? timeout_s : 120,
+               .count = count};
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (threads <= 0)
+        threads = cores > 0 ? (int)cores : 1;
+    if (threads > MAX_THREADS)
+        threads = MAX_THREADS;
+    if ((size_t)threads > count)
+        threads = (int)count;
+    for (size_t i = 0; i < count; i++)
+        images[i] = (spt_image){0};
+    pthread_mutex_init(&b.lock, NULL);
+    pthread_cond_init(&b.changed, NULL);
+    run_batch(&b, threads, progress, user);
+    pthread_cond_destroy(&b.changed);
+    pthread_mutex_destroy(&b.lock);
+    if (b.status == SPT_OK)
+        return SPT_OK;
+    for (size_t i = 0; i < count; i++)
+        spt_image_free(&images[i]);
+    if (err)
+        *err = b.error;
+    return b.status;
+}
