@@ -89,28 +89,28 @@ typedef enum ptx_special {
 
 typedef enum ptx_operand_kind {
     PTX_ABSENT,
-    PTX_REGISTER,  /* index = register of the function */
+    PTX_REGISTER, /* index = register of the function */
     PTX_IMMEDIATE, /* value = bits of the constant in the operand's type,
                       upper bits zero */
     PTX_SPECIALREG,
-    PTX_VECTOR,  /* count operands from func->vectors[index] */
+    PTX_VECTOR, /* count operands from func->vectors[index] */
     PTX_ADDRESS, /* base (register or variable) + offset, in brackets or not */
-    PTX_LABEL,   /* index = instruction index of the target */
+    PTX_LABEL, /* index = instruction index of the target */
     PTX_FUNCTION, /* index = module->funcs[index] */
-    PTX_TABLE,   /* index = func->tables[index] (.branchtargets, calltargets) */
-    PTX_SINK,    /* "_" */
+    PTX_TABLE, /* index = func->tables[index] (.branchtargets, calltargets) */
+    PTX_SINK, /* "_" */
 } ptx_operand_kind;
 
 enum { PTX_NO_BASE = 0, PTX_BASE_REGISTER = 1, PTX_BASE_VARIABLE = 2 };
 
 typedef struct ptx_operand {
-    uint8_t kind;    /* ptx_operand_kind */
+    uint8_t kind; /* ptx_operand_kind */
     uint8_t negated; /* !p, or -a where PTX allows it */
-    uint8_t count;   /* PTX_VECTOR: elements */
-    uint8_t base;    /* PTX_ADDRESS: PTX_NO_BASE, _REGISTER or _VARIABLE */
-    uint8_t pair;    /* "d|p": 1 when operand [+1] is its second half */
-    uint32_t index;  /* register, special, variable, label, function, table */
-    int64_t value;   /* immediate bits, or byte offset of an address */
+    uint8_t count; /* PTX_VECTOR: elements */
+    uint8_t base; /* PTX_ADDRESS: PTX_NO_BASE, _REGISTER or _VARIABLE */
+    uint8_t pair; /* "d|p": 1 when operand [+1] is its second half */
+    uint32_t index; /* register, special, variable, label, function, table */
+    int64_t value; /* immediate bits, or byte offset of an address */
 } ptx_operand;
 
 enum { PTX_MAX_OPERANDS = 10, PTX_MAX_MODS = 12, PTX_MAX_TYPES = 5 };
@@ -125,18 +125,18 @@ enum { PTX_MAX_OPERANDS = 10, PTX_MAX_MODS = 12, PTX_MAX_TYPES = 5 };
  * table.
  */
 typedef struct ptx_insn {
-    uint16_t op;     /* ptx_op */
+    uint16_t op; /* ptx_op */
     uint8_t n_operands, n_mods, n_types;
-    uint8_t space;   /* ptx_space, of memory instructions: the first one */
-    uint8_t space2;  /* the second one, of copies: cp.async.shared.global */
-    uint8_t vector;  /* 1, 2, 4, 8 for .v2 .v4 .v8 */
+    uint8_t space; /* ptx_space, of memory instructions: the first one */
+    uint8_t space2; /* the second one, of copies: cp.async.shared.global */
+    uint8_t vector; /* 1, 2, 4, 8 for .v2 .v4 .v8 */
     uint8_t guard_negated;
-    int32_t guard;   /* predicate register, or -1 */
+    int32_t guard; /* predicate register, or -1 */
     uint8_t types[PTX_MAX_TYPES]; /* in the order written */
-    uint8_t mods[PTX_MAX_MODS];   /* in the order written */
+    uint8_t mods[PTX_MAX_MODS]; /* in the order written */
     ptx_operand operands[PTX_MAX_OPERANDS];
-    uint32_t file, line;    /* of .loc: source position; 0 = none */
-    uint32_t ptx_line;      /* of the PTX text */
+    uint32_t file, line; /* of .loc: source position; 0 = none */
+    uint32_t ptx_line; /* of the PTX text */
 } ptx_insn;
 
 static inline bool ptx_has(const ptx_insn *insn, ptx_mod mod)
@@ -159,21 +159,21 @@ static inline bool ptx_has(const ptx_insn *insn, ptx_mod mod)
 typedef struct ptx_var {
     const char *name;
     ptx_space space;
-    ptx_type type;      /* of one element */
-    uint32_t align;     /* bytes */
-    uint64_t size;      /* bytes; 0 for extern [] (dynamic shared memory) */
-    uint64_t offset;    /* within the function's param, shared or local frame,
+    ptx_type type; /* of one element */
+    uint32_t align; /* bytes */
+    uint64_t size; /* bytes; 0 for extern [] (dynamic shared memory) */
+    uint64_t offset; /* within the function's param, shared or local frame,
                            or within the module's shared/const/global image */
     const uint8_t *init; /* size bytes, or NULL */
     bool external, visible;
-    int32_t function;   /* owner, or -1 for module scope */
+    int32_t function; /* owner, or -1 for module scope */
     const struct ptx_reloc *relocs; /* addresses of variables inside init */
     uint32_t n_relocs;
 } ptx_var;
 
 typedef struct ptx_reloc {
-    uint64_t offset;  /* of an 8-byte slot in the owner's init */
-    uint32_t var;     /* module->vars index, or function when is_function */
+    uint64_t offset; /* of an 8-byte slot in the owner's init */
+    uint32_t var; /* module->vars index, or function when is_function */
     bool is_function;
     bool generic;
     int64_t addend;
@@ -198,14 +198,14 @@ typedef struct ptx_table {
 typedef struct ptx_func {
     const char *name;
     bool entry;
-    bool defined;       /* false: only declared */
-    uint32_t *params;   /* module->vars indices, in order; space PTX_PARAM */
+    bool defined; /* false: only declared */
+    uint32_t *params; /* module->vars indices, in order; space PTX_PARAM */
     uint32_t n_params;
-    uint32_t *returns;  /* of a device function */
+    uint32_t *returns; /* of a device function */
     uint32_t n_returns;
     uint64_t param_bytes;
     uint64_t shared_bytes; /* static, of a kernel: all that it can reach */
-    uint64_t local_bytes;  /* one frame, parameters and those of calls too */
+    uint64_t local_bytes; /* one frame, parameters and those of calls too */
     ptx_reg *regs;
     uint32_t n_regs;
     ptx_insn *insns;
@@ -214,9 +214,9 @@ typedef struct ptx_func {
     uint32_t n_vectors;
     ptx_table *tables;
     uint32_t n_tables;
-    ptx_block *blocks;     /* sorted by first */
+    ptx_block *blocks; /* sorted by first */
     uint32_t n_blocks;
-    uint32_t *block_of;    /* per instruction */
+    uint32_t *block_of; /* per instruction */
     uint32_t max_threads[3], required_threads[3], min_ctas; /* 0 = not given */
     uint32_t cluster[3];
 } ptx_func;
@@ -224,8 +224,8 @@ typedef struct ptx_func {
 typedef struct ptx_module {
     spt_arena arena;
     uint32_t version; /* 10*major + minor */
-    uint32_t sm;      /* 90 for sm_90a */
-    char suffix;      /* 'a', 'f' or 0 */
+    uint32_t sm; /* 90 for sm_90a */
+    char suffix; /* 'a', 'f' or 0 */
     const char **files;
     uint32_t n_files; /* files[i] for .file index i; NULL where unused */
     ptx_var *vars;
