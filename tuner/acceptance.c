@@ -155,8 +155,11 @@ static spt_status read_table(const cJSON *json, const char *where,
     if (survival == spt_json_has(json, "expected"))
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: expected either survival or expected", where);
-    return survival ? read_survival(json, where, t, err)
-                    : read_expected(json, where, t, err);
+    SPT_TRY(survival ? read_survival(json, where, t, err)
+                     : read_expected(json, where, t, err));
+    for (int d = 1; d <= t->longest; d++)
+        t->known += t->expected[d] >= 0;
+    return SPT_OK;
 }
 
 static spt_status keep_table(spt_acceptance *a, spt_table *t,
@@ -212,7 +215,8 @@ static spt_status read_root(spt_acceptance *a, const cJSON *root,
 }
 
 spt_status spt_acceptance_parse(spt_acceptance *a, const char *text,
-                                size_t size, const char *name, spt_error *err)
+                                size_t size, const char *name, int layer,
+                                spt_error *err)
 {
     cJSON *root = NULL;
     size_t before = a->count;
@@ -223,36 +227,32 @@ spt_status spt_acceptance_parse(spt_acceptance *a, const char *text,
         a->count = before;
         return status;
     }
-    /* The new tables go before those that were there. */
-    size_t added = a->count - before;
-    spt_table *order = spt_calloc(a->count + 1, sizeof *order);
-    if (!order)
-        return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", name);
-    if (a->count) {
-        memcpy(order, a->tables + before, added * sizeof *order);
-        memcpy(order + added, a->tables, before * sizeof *order);
-        memcpy(a->tables, order, a->count * sizeof *order);
-    }
-    spt_free(order);
+    for (size_t i = before; i < a->count; i++)
+        a->tables[i].layer = layer;
     return SPT_OK;
 }
 
-spt_status spt_acceptance_read(spt_acceptance *a, const char *path,
-                               spt_error *err)
+static spt_status read_file(spt_acceptance *a, const char *path, int layer,
+                            spt_error *err)
 {
     spt_buf text = {0};
     spt_status status = spt_file_read(path, 16 << 20, &text, err);
     if (status == SPT_OK)
         status = spt_acceptance_parse(a, text.data ? text.data : "", text.size,
-                                      path, err);
+                                      path, layer, err);
     spt_buf_free(&text);
     return status;
 }
 
-/* Last name first: of two files the one that sorts first is found first. */
+spt_status spt_acceptance_read(spt_acceptance *a, const char *path,
+                               spt_error *err)
+{
+    return read_file(a, path, 1, err);
+}
+
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
-    return -strcmp((*a)->d_name, (*b)->d_name);
+    return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 static int is_json(const struct dirent *entry)
@@ -277,7 +277,7 @@ spt_status spt_acceptance_read_all(spt_acceptance *a, const char *home,
     for (int i = 0; i < count; i++) {
         char *path = spt_path_join(folder.data, names[i]->d_name);
         if (status == SPT_OK)
-            status = path ? spt_acceptance_read(a, path, err)
+            status = path ? read_file(a, path, 0, err)
                           : spt_fail(err, SPT_E_MEMORY, "out of memory");
         spt_free(path);
         free(names[i]);
@@ -298,15 +298,19 @@ const spt_table *spt_acceptance_find(const spt_acceptance *a,
                                      const char *method, const char *drafter,
                                      const char *target, const char *workload)
 {
+    const spt_table *best = NULL;
     for (size_t i = 0; i < a->count; i++) {
         const spt_table *t = &a->tables[i];
-        if (strcmp(t->method, method) == 0 &&
-            strcmp(t->workload, workload) == 0 &&
-            (!target || strcasecmp(t->target, target) == 0) &&
-            (!drafter || strcasecmp(t->drafter, drafter) == 0))
-            return t;
+        if (strcmp(t->method, method) != 0 ||
+            strcmp(t->workload, workload) != 0 ||
+            (target && strcasecmp(t->target, target) != 0) ||
+            (drafter && strcasecmp(t->drafter, drafter) != 0))
+            continue;
+        if (!best || t->layer > best->layer ||
+            (t->layer == best->layer && t->known > best->known))
+            best = t;
     }
-    return NULL;
+    return best;
 }
 
 size_t spt_acceptance_workloads(const spt_acceptance *a, const char **out,

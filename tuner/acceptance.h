@@ -27,7 +27,8 @@ typedef struct spt_table {
     /* expected[D] = E[L] - 1 with D drafts, given that there is a proposal;
        negative = unknown. expected[0] = 0. */
     double expected[SPT_DRAFT_MAX + 1];
-    int longest; /* largest D that is known */
+    int longest, known; /* largest D that is known, and how many are */
+    int layer;          /* 1 = of a user's file, 0 = shipped */
 } spt_table;
 
 typedef struct spt_acceptance {
@@ -43,13 +44,14 @@ spt_status spt_acceptance_read(spt_acceptance *acceptance, const char *path,
 spt_status spt_acceptance_read_all(spt_acceptance *acceptance,
                                    const char *home, spt_error *err);
 spt_status spt_acceptance_parse(spt_acceptance *acceptance, const char *text,
-                                size_t size, const char *name,
+                                size_t size, const char *name, int layer,
                                 spt_error *err);
 void spt_acceptance_free(spt_acceptance *acceptance);
 
 /*
- * The table for a key, or NULL: the last file's first match wins, so that a
- * user's file comes before the shipped ones. target NULL: of any target.
+ * The table for a key, or NULL. A user's file comes before the shipped ones;
+ * of several tables the one that knows the most draft lengths wins, then the
+ * first. drafter or target NULL: any.
  */
 const spt_table *spt_acceptance_find(const spt_acceptance *acceptance,
                                      const char *method, const char *drafter,

@@ -122,9 +122,7 @@ static void say_unknown(const spt_choose_input *in, spt_choice *choice)
 static void say_limits(const spt_table *table, const drafted *t, int max,
                        spt_choice *choice)
 {
-    int known = 0, room = -1;
-    for (int d = 1; d <= table->longest; d++)
-        known += table->expected[d] >= 0;
+    int known = table->known, room = -1;
     for (int d = 0; d <= max && t->fits[d]; d++)
         room = d;
     if (room < max && room < table->longest)

@@ -1,8 +1,8 @@
 /*
  * What the main command says: to people, 80 columns wide, and as JSON.
  */
-#ifndef SPT_REPORT_H
-#define SPT_REPORT_H
+#ifndef SPT_ANSWER_H
+#define SPT_ANSWER_H
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -14,15 +14,15 @@
  * rounded to four digits: all fields of the choice except kernels and files.
  * SPT_E_MEMORY when it could not.
  */
-spt_status spt_report_json(const spt_choose_input *input,
+spt_status spt_answer_json(const spt_choose_input *input,
                            const spt_choices *choices, cJSON *object,
                            spt_error *err);
 
 /* The answer in words and tables; colour: with terminal escapes. */
-void spt_report_print(FILE *out, const spt_choose_input *input,
+void spt_answer_print(FILE *out, const spt_choose_input *input,
                       const spt_choices *choices, bool colour);
 
 /* True when out is a terminal and NO_COLOR is not set. */
-bool spt_report_colour(FILE *out);
+bool spt_answer_colour(FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "report.h"
+#include "answer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void add_drafters(cJSON *object, const spt_choose_input *in)
     }
 }
 
-spt_status spt_report_json(const spt_choose_input *in, const spt_choices *ch,
+spt_status spt_answer_json(const spt_choose_input *in, const spt_choices *ch,
                            cJSON *object, spt_error *err)
 {
     const spt_target *t = in->target;
@@ -115,11 +115,11 @@ spt_status spt_report_json(const spt_choose_input *in, const spt_choices *ch,
     for (size_t i = 0; i < ch->count; i++)
         add_choice(list, &ch->list[i]);
     if (cJSON_GetArraySize(list) != (int)ch->count)
-        return spt_fail(err, SPT_E_MEMORY, "report: out of memory");
+        return spt_fail(err, SPT_E_MEMORY, "answer: out of memory");
     return SPT_OK;
 }
 
-bool spt_report_colour(FILE *out)
+bool spt_answer_colour(FILE *out)
 {
     const char *none = getenv("NO_COLOR");
     return isatty(fileno(out)) && !(none && *none);
@@ -244,8 +244,8 @@ static void print_choice(FILE *out, const ink *i, const spt_choice *c)
     char context[24], t[16], d[16], v[16];
     tokens_text(c->context, context, sizeof context);
     if (!c->known) {
-        fprintf(out, "%5d %7s  %-11.11s  %s-%s\n", c->batch, context,
-                c->workload, i->dim, i->off);
+        fprintf(out, "%5d %7s  %s%s%s\n", c->batch, context, i->dim, c->reason,
+                i->off);
         return;
     }
     const char *tint = c->speedup > 1.05 ? i->good
@@ -260,28 +260,45 @@ static void print_choice(FILE *out, const ink *i, const spt_choice *c)
             time_text(c->verify_us, v, sizeof v), c->memory_bytes / 1e9);
 }
 
-/* True when the reason of choice k was already printed for its drafter. */
-static bool said_before(const spt_choices *ch, size_t k)
+/* Rows of the table: not those without a table of acceptance, and a cell that
+   does not fit once. */
+static bool has_row(const spt_choices *ch, size_t k)
 {
+    const spt_choice *c = &ch->list[k];
+    if (c->known)
+        return true;
+    if (!c->table)
+        return false;
     for (size_t j = 0; j < k; j++)
-        if (ch->list[j].drafter == ch->list[k].drafter &&
-            strcmp(ch->list[j].reason, ch->list[k].reason) == 0)
-            return true;
-    return false;
+        if (ch->list[j].batch == c->batch && ch->list[j].table &&
+            ch->list[j].context == c->context &&
+            ch->list[j].drafter == c->drafter)
+            return false;
+    return true;
 }
 
-static void print_notes(FILE *out, const ink *i, const spt_choices *ch,
-                        const spt_drafter *drafter)
+/* "null  no acceptance table for ..." with its workloads. */
+static void print_notes(FILE *out, const ink *i, const spt_choose_input *in,
+                        const spt_choices *ch, const spt_drafter *drafter)
 {
-    for (size_t k = 0; k < ch->count; k++) {
-        const spt_choice *c = &ch->list[k];
-        if (c->drafter == drafter && *c->reason && !c->known &&
-            !said_before(ch, k)) {
-            fprintf(out, "%s", i->dim);
-            print_field(out, &plain_ink, "  null", c->reason);
-            fprintf(out, "%s", i->off);
-        }
+    char text[400] = "";
+    size_t used = 0;
+    for (size_t k = 0; k < ch->count && k < in->n_workloads; k++) {
+        /* The first cell's rows of this drafter name every workload. */
+        const spt_choice *c =
+            &ch->list[(size_t)(drafter - in->drafters) * in->n_workloads + k];
+        if (!c->table && used < sizeof text - 80)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                     used ? ", " : "no acceptance table for ",
+                                     c->workload);
     }
+    if (!used)
+        return;
+    snprintf(text + used, sizeof text - used, "%s",
+             in->target->stand_in ? " with any target" : " with this target");
+    fprintf(out, "%s", i->dim);
+    print_field(out, &plain_ink, "  null", text);
+    fprintf(out, "%s", i->off);
 }
 
 static void print_tables(FILE *out, const ink *i, const spt_choices *ch,
@@ -305,29 +322,38 @@ static void print_tables(FILE *out, const ink *i, const spt_choices *ch,
     }
 }
 
-void spt_report_print(FILE *out, const spt_choose_input *in,
+static void print_choices(FILE *out, const ink *i, const spt_choose_input *in,
+                          const spt_choices *ch, const spt_drafter *drafter)
+{
+    bool any = false;
+    fprintf(out, "\n%sBest draft length with %s%s\n", i->bold, drafter->name,
+            i->off);
+    for (size_t k = 0; k < ch->count; k++) {
+        if (ch->list[k].drafter != drafter || !has_row(ch, k))
+            continue;
+        if (!any)
+            fprintf(out,
+                    "%sbatch context  workload     D   E[L]  speed     target "
+                    "   draft   verify     GB%s\n",
+                    i->dim, i->off);
+        any = true;
+        print_choice(out, i, &ch->list[k]);
+    }
+    print_notes(out, i, in, ch, drafter);
+    print_tables(out, i, ch, drafter);
+}
+
+void spt_answer_print(FILE *out, const spt_choose_input *in,
                       const spt_choices *ch, bool colour)
 {
     const ink *i = colour ? &colour_ink : &plain_ink;
     print_head(out, i, in);
     print_drafters(out, i, in);
     print_ladder(out, i, in, ch);
-    for (size_t d = 0; d < in->n_drafters; d++) {
-        const spt_drafter *drafter = &in->drafters[d];
-        fprintf(out, "\n%sBest draft length with %s%s\n", i->bold,
-                drafter->name, i->off);
-        fprintf(out,
-                "%sbatch context  workload     D   E[L]  speed     target    "
-                "draft   verify     GB%s\n",
-                i->dim, i->off);
-        for (size_t k = 0; k < ch->count; k++)
-            if (ch->list[k].drafter == drafter)
-                print_choice(out, i, &ch->list[k]);
-        print_notes(out, i, ch, drafter);
-        print_tables(out, i, ch, drafter);
-    }
+    for (size_t d = 0; d < in->n_drafters; d++)
+        print_choices(out, i, in, ch, &in->drafters[d]);
     fprintf(out,
-            "\nTimes are %s. Speed = E[L] x target / (draft + verify), against "
+            "\nTimes are %s. Speed = E[L] x target / (draft + verify), over "
             "plain decoding.\n",
             ch->n_rungs ? ch->ladder[0].evidence : "modelled");
 }
