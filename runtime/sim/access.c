@@ -71,6 +71,14 @@ static void load_element(const sim_access *a, uint8_t *regs,
     uint32_t register_bytes = ptx_type_bytes(arg->type);
     if (bytes == 4 && arg->width == 4) {
         EACH_LANE(exec, memcpy(&d32[l], a->at[l] + at, 4));
+    } else if (bytes == 2 && arg->width == 4 && !is_signed) {
+        EACH_LANE(exec, {
+            uint16_t value;
+            memcpy(&value, a->at[l] + at, 2);
+            d32[l] = value;
+        });
+    } else if (bytes == 1 && arg->width == 4 && !is_signed) {
+        EACH_LANE(exec, d32[l] = a->at[l][at]);
     } else if (bytes == 8) {
         EACH_LANE(exec, memcpy(&d64[l], a->at[l] + at, 8));
     } else if (bytes == 16) {
@@ -99,6 +107,8 @@ static void store_element(const sim_access *a, const uint8_t *regs,
         EACH_LANE(exec, memcpy(a->at[l] + at, from + 4 * l, 4));
     } else if (bytes == 8) {
         EACH_LANE(exec, memcpy(a->at[l] + at, from + 8 * l, 8));
+    } else if (bytes == 2) {
+        EACH_LANE(exec, memcpy(a->at[l] + at, from + step * l, 2));
     } else {
         EACH_LANE(exec, memcpy(a->at[l] + at, from + step * l, bytes));
     }

@@ -26,6 +26,7 @@ typedef struct sim_access {
     bool write, checks;
     bool strong;    /* ordered by itself: atomics, volatile, .relaxed, ... */
     bool async;     /* the copy engine's, not this thread's */
+    bool run;       /* result: all lanes, side by side in lane order */
     int count;      /* sim_count_kind, or -1 */
     uint64_t addr[SIM_LANES];
     uint8_t *at[SIM_LANES]; /* result, valid for lanes of exec */
@@ -76,7 +77,10 @@ static inline void sim_access_addresses(const sim_arg *arg, const sim_warp *w,
     }
 }
 
-/* Finds at[] for every lane of exec; space is a ptx_space. */
+/*
+ * Finds at[] for every lane of exec; space is a ptx_space. Lanes that do not
+ * take part get the address of one that does.
+ */
 void sim_access_resolve(sim_access *a, unsigned space);
 /* After a write: what was staged goes where it belongs. */
 void sim_access_finish(sim_access *a);

@@ -112,6 +112,13 @@ static uint32_t unwritten(sim_access *a, const uint64_t *bits,
 static void written(sim_access *a, uint64_t *bits, const uint64_t *offset,
                     uint32_t lanes, spt_sim_kind kind)
 {
+    if (a->run && lanes == UINT32_MAX) {
+        uint64_t all = (uint64_t)a->bytes * SIM_LANES;
+        if (a->write)
+            bits_set(bits, offset[0], all);
+        if (a->write || bits_all(bits, offset[0], all))
+            return;
+    }
     uint64_t low = UINT64_MAX, high = 0;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         uint64_t at = offset[sim_first_lane(rest)];
@@ -168,6 +175,30 @@ static void outside(sim_access *a, uint32_t lane, spt_sim_kind kind)
     fail(a, kind, 1u << lane, text);
 }
 
+/*
+ * True when the accesses of all 32 lanes lie in the size bytes from base on,
+ * aligned; then offset and at[] are filled. No branches: top bits and low bits
+ * are gathered and looked at once.
+ */
+static bool all_inside(sim_access *a, uint64_t base, uint64_t size,
+                       uint8_t *host, uint64_t *offset)
+{
+    uint64_t last = size - a->bytes, out = 0, low = 0;
+    if (size < a->bytes)
+        return false;
+    for (int l = 0; l < SIM_LANES; l++) {
+        uint64_t at = a->addr[l] - base;
+        offset[l] = at;
+        low |= a->addr[l];
+        out |= at | (last - at);
+    }
+    if (out >> 63 || (low & (a->bytes - 1)))
+        return false;
+    for (int l = 0; l < SIM_LANES; l++)
+        a->at[l] = host + offset[l];
+    return true;
+}
+
 /* Lanes inside r, with their offsets and pointers. */
 static uint32_t inside(sim_access *a, const sim_range *r, uint32_t lanes,
                        uint64_t *offset)
@@ -218,11 +249,17 @@ static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
     if (a->count >= 0)
         sim_count_global(a->w->cta->counts, a->count, a->addr, lanes,
                          a->bytes);
+    uint64_t offset[SIM_LANES];
+    const sim_range *r = range_of(a, a->addr[0]);
+    if (r && all_inside(a, r->va, r->size, r->host, offset)) {
+        if (a->checks && r->bits)
+            written(a, r->bits, offset, lanes, SPT_SIM_UNINIT_GLOBAL);
+        return;
+    }
     lanes = aligned(a, lanes);
     while (lanes) {
-        uint64_t offset[SIM_LANES];
         unsigned first = sim_first_lane(lanes);
-        const sim_range *r = range_of(a, a->addr[first]);
+        r = range_of(a, a->addr[first]);
         uint32_t in = r ? inside(a, r, lanes, offset) : 0;
         if (!(in >> first & 1)) {
             outside(a, first, kind);
@@ -253,26 +290,20 @@ static uint32_t in_flight(sim_access *a, uint32_t lanes,
     return bad;
 }
 
-static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
+/* Shared offsets that are in the block's memory; the others are reported. */
+static uint32_t inside_shared(sim_access *a, uint32_t lanes,
+                              const uint64_t *offset)
 {
     sim_cta *cta = a->w->cta;
-    sim_cta_memory *mem = cta->memory;
-    uint64_t offset[SIM_LANES];
-    for (int l = 0; l < SIM_LANES; l++)
-        offset[l] = a->addr[l] - window;
-    if (a->count >= 0)
-        sim_count_shared(cta->counts, a->count, offset, lanes, a->bytes);
-    lanes = aligned(a, lanes);
     uint64_t base = a->w->launch->shared_base;
     uint64_t size = cta->shared_bytes - base;
     uint64_t limit = size >= a->bytes ? size - a->bytes + 1 : 0;
     uint32_t in = 0;
-    for (int l = 0; l < SIM_LANES; l++)
-        in |= (uint32_t)(offset[l] - base < limit) << l;
-    in &= lanes;
-    for (uint32_t rest = in; rest; rest &= rest - 1) {
+    lanes = aligned(a, lanes);
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
         a->at[l] = cta->shared + offset[l];
+        in |= (uint32_t)(offset[l] - base < limit) << l;
     }
     if (in != lanes) {
         char text[64];
@@ -280,14 +311,35 @@ static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
                  (unsigned long long)base, cta->shared_bytes);
         fail(a, SPT_SIM_BOUNDS_SHARED, lanes & ~in, text);
     }
-    if (!a->checks || !in)
+    return in;
+}
+
+static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
+{
+    sim_cta *cta = a->w->cta;
+    sim_cta_memory *mem = cta->memory;
+    uint64_t offset[SIM_LANES], base = a->w->launch->shared_base;
+    if (all_inside(a, window + base, cta->shared_bytes - base,
+                   cta->shared + base, offset)) {
+        if (!a->checks && (a->count < 0 || !cta->counts))
+            return;
+        for (int l = 0; l < SIM_LANES; l++)
+            offset[l] += base;
+    } else {
+        for (int l = 0; l < SIM_LANES; l++)
+            offset[l] = a->addr[l] - window;
+        lanes = inside_shared(a, lanes, offset);
+    }
+    if (a->count >= 0)
+        sim_count_shared(cta->counts, a->count, offset, lanes, a->bytes);
+    if (!a->checks || !lanes)
         return;
     if (mem->flights)
-        in &= ~in_flight(a, in, offset);
-    if (!a->strong && in)
-        sim_race_access(mem->race, a, in, offset);
-    if (!a->async && in)
-        written(a, mem->shared_bits, offset, in, SPT_SIM_UNINIT_SHARED);
+        lanes &= ~in_flight(a, lanes, offset);
+    if (!a->strong && lanes)
+        sim_race_access(mem->race, a, lanes, offset);
+    if (!a->async && lanes)
+        written(a, mem->shared_bits, offset, lanes, SPT_SIM_UNINIT_SHARED);
 }
 
 /* Byte position in w->local of byte a of lane l. */
@@ -426,9 +478,27 @@ static void resolve_in(sim_access *a, unsigned space, uint32_t lanes,
     }
 }
 
+static bool side_by_side(const sim_access *a)
+{
+    uint64_t apart = 0;
+    for (uint64_t l = 0; l < SIM_LANES; l++)
+        apart |= a->addr[l] ^ (a->addr[0] + l * a->bytes);
+    return !apart;
+}
+
+static void fill_idle(sim_access *a)
+{
+    uint64_t address = a->addr[sim_first_lane(a->exec)];
+    for (unsigned l = 0; l < SIM_LANES; l++)
+        a->addr[l] = a->exec >> l & 1 ? a->addr[l] : address;
+}
+
 void sim_access_resolve(sim_access *a, unsigned space)
 {
     a->staged = a->local = a->failed = 0;
+    a->run = a->exec == UINT32_MAX && side_by_side(a);
+    if (a->exec != UINT32_MAX)
+        fill_idle(a);
     if (space != PTX_GENERIC) {
         resolve_in(a, space, a->exec, false);
         return;

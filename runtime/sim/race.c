@@ -33,6 +33,9 @@ struct sim_race {
     cell *cell;
 };
 
+/* Bits of epoch, warp and kind. */
+#define SAME_ACCESS ((uint64_t)EPOCH_MAX << 23 | 127)
+
 static inline uint32_t rec_epoch(record r) { return r >> 23 & EPOCH_MAX; }
 static inline uint32_t rec_mask(record r) { return r >> 7 & 0xffff; }
 static inline uint32_t rec_warp(record r) { return r >> 1 & 63; }
@@ -175,6 +178,7 @@ typedef struct visit {
     const sim_access *a;
     const uint32_t *clock;
     uint32_t warp, insn, epoch;
+    int shift; /* bytes of a lane: 1 << shift */
 } visit;
 
 /* One cell: compare with what is there, then remember this access. */
@@ -184,7 +188,8 @@ static void touch(sim_race *race, const visit *v, uint32_t index,
     cell *c = &race->cell[index];
     record mine = make(v->insn, v->epoch, mask, v->warp, v->a->write);
     for (int i = 0; i < SIM_RECORDS; i++)
-        if (c->r[i] == mine)
+        if (!((c->r[i] ^ mine) & SAME_ACCESS) &&
+            !(mask & ~rec_mask(c->r[i])))
             return;
     int free_at = -1, same = -1, oldest = 0;
     for (int i = 0; i < SIM_RECORDS; i++) {
@@ -222,7 +227,7 @@ static void touch_run(sim_race *race, const visit *v, uint64_t from,
         uint32_t first = at % CELL;
         uint32_t n = to - at < CELL - first ? (uint32_t)(to - at)
                                             : CELL - first;
-        uint32_t skip = (uint32_t)((at - from) / v->a->bytes);
+        uint32_t skip = (uint32_t)((at - from) >> v->shift);
         touch(race, v, (uint32_t)(at / CELL), ((1u << n) - 1) << first,
               lane + skip, at);
         at += n;
@@ -244,6 +249,11 @@ void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
     if (v.insn > INSN_ELSEWHERE)
         v.insn = INSN_ELSEWHERE;
     v.epoch = v.clock[warp];
+    v.shift = __builtin_ctz(a->bytes);
+    if (a->run && lanes == UINT32_MAX) {
+        touch_run(race, &v, addr[0], addr[0] + SIM_LANES * a->bytes, 0);
+        return;
+    }
     while (lanes) {
         uint32_t lane = sim_first_lane(lanes), next = lane;
         uint64_t from = addr[lane], to = from;
