@@ -74,16 +74,20 @@ say =
 endif
 
 ## all: build the program and the library (default)
-all: $(BUILD)/spectune $(BUILD)/libspectune.so publish
+all: $(BUILD)/spectune $(BUILD)/libspectune.so $(BUILD)/sim/libcuda.so.1 \
+  publish
 
 # The release build is also what stands directly in build/.
 ifeq ($(BUILD),build/release)
-publish: build/spectune build/libspectune.a build/libspectune.so
+publish: build/spectune build/libspectune.a build/libspectune.so \
+  build/sim/libcuda.so.1
 else
 publish:
 endif
 
-build/spectune build/libspectune.a build/libspectune.so: build/%: $(BUILD)/%
+build/spectune build/libspectune.a build/libspectune.so \
+build/sim/libcuda.so.1: build/%: $(BUILD)/%
+	@mkdir -p $(dir $@)
 	$(Q)ln -f $< $@ 2>/dev/null || cp -f $< $@
 
 # Rewritten when a flag changes, so that everything is built anew.
@@ -104,6 +108,12 @@ $(BUILD)/libtuner.a: $(TUNER_OBJ)
 $(BUILD)/libspectune.so: $(LIB_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libspectune.so.0 -o $@ $^ $(LDLIBS)
+
+# Sim as a libcuda.so.1, for programs that know nothing of it.
+$(BUILD)/sim/libcuda.so.1: $(BUILD)/runtime/sim/dropin/libcuda.o $(LIB_OBJ)
+	$(call say,LD,$@)
+	@mkdir -p $(dir $@)
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libcuda.so.1 -o $@ $^ $(LDLIBS)
 
 $(BUILD)/spectune: $(BUILD)/tuner/main.o $(LIBS)
 	$(call say,LD,$@)

@@ -15,6 +15,8 @@ sim_machine sim_the = {
     .idle = PTHREAD_COND_INITIALIZER,
 };
 
+void (*sim_open_hook)(void);
+
 static _Thread_local spt_error last_error;
 
 /* The symbol by which a program that opened a libcuda knows sim. */
@@ -365,6 +367,8 @@ CUresult SIM_FN(cuInit)(unsigned flags)
 {
     if (flags)
         return CUDA_ERROR_INVALID_VALUE;
+    if (sim_open_hook)
+        sim_open_hook();
     pthread_mutex_lock(&sim_the.lock);
     if (!sim_the.open)
         return sim_leave(CUDA_ERROR_NO_DEVICE);

@@ -252,6 +252,9 @@ typedef struct sim_machine {
 
 extern sim_machine sim_the;
 
+/* Called by cuInit first, to open a machine; NULL: none. */
+extern void (*sim_open_hook)(void);
+
 /* --- sim_driver.c ------------------------------------------------------- */
 
 /*
