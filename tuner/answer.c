@@ -353,7 +353,6 @@ void spt_answer_print(FILE *out, const spt_choose_input *in,
     for (size_t d = 0; d < in->n_drafters; d++)
         print_choices(out, i, in, ch, &in->drafters[d]);
     fprintf(out,
-            "\nTimes are %s. Speed = E[L] x target / (draft + verify), over "
-            "plain decoding.\n",
+            "\nTimes are %s. Speed = E[L] x target / (draft + verify).\n",
             ch->n_rungs ? ch->ladder[0].evidence : "modelled");
 }

@@ -1,0 +1,95 @@
+/* Acceptance tables: the shipped ones and what the schema refuses. */
+#include "acceptance.h"
+#include "check.h"
+#include "files.h"
+
+static spt_error err;
+
+static void test_shipped(void)
+{
+    spt_acceptance a = {0};
+    CHECK_OK(spt_acceptance_read_all(&a, ".", &err), &err, "shipped tables");
+    const spt_table *t =
+        spt_acceptance_find(&a, "eagle3", NULL, "llama-3.1-8b", "chat");
+    CHECK(t && t->longest == 10, "EAGLE-3 on Llama-3.1-8B, ten positions");
+    if (t)
+        CHECK_NEAR(1 + t->expected[10], 3.64, 0.005,
+                   "whose expected length is the published one");
+    t = spt_acceptance_find(&a, "external", "qwen3-1.7b", "qwen3-32b", "code");
+    CHECK(t && t->longest == 6, "Qwen3-32B with 1.7B");
+    t = spt_acceptance_find(&a, "dspark", NULL, "qwen3-8b", "code");
+    CHECK(t && t->known == 1 && t->expected[7] > 4,
+          "DSpark is known at seven drafts only");
+    CHECK(!spt_acceptance_find(&a, "dspark", NULL, "qwen3-8b", "prose"),
+          "what has no table has none");
+    bool sourced = true;
+    for (size_t i = 0; i < a.count; i++)
+        sourced &= strlen(a.tables[i].source) > 10;
+    CHECK(sourced, "every table has a source");
+    const char *user =
+        "{\"schema\": \"spectune.acceptance/1\", \"source\": \"mine\","
+        "\"tables\": [{\"method\": \"eagle3\", \"drafter\": \"mine\","
+        "\"target\": \"llama-3.1-8b\", \"workload\": \"chat\","
+        "\"words\": \"my prompts\", \"temperature\": 0, \"thinking\": null,"
+        "\"survival\": [0.9, 0.8]}]}";
+    CHECK_OK(spt_acceptance_parse(&a, user, strlen(user), "mine.json", 1,
+                                  &err),
+             &err, "a user's table");
+    t = spt_acceptance_find(&a, "eagle3", NULL, "llama-3.1-8b", "chat");
+    CHECK(t && strcmp(t->source, "mine") == 0, "comes before the shipped");
+    spt_acceptance_free(&a);
+}
+
+#define TABLE(rest)                                                       \
+    "{\"schema\": \"spectune.acceptance/1\", \"source\": \"test\","       \
+    "\"tables\": [{\"method\": \"eagle3\", \"drafter\": \"d\","           \
+    "\"target\": \"t\", \"workload\": \"chat\", \"words\": \"w\"," rest   \
+    "}]}"
+
+static const struct refusal {
+    const char *name, *text, *says;
+} refusals[] = {
+    {"another schema", "{\"schema\": \"x\", \"source\": \"y\"}", "schema"},
+    {"no source", "{\"schema\": \"spectune.acceptance/1\"}", "source"},
+    {"survival that grows", TABLE("\"survival\": [0.5, 0.6]"), "survival[1]"},
+    {"survival above one", TABLE("\"survival\": [1.5]"), "survival[0]"},
+    {"no survival", TABLE("\"note\": \"x\""), "survival or expected"},
+    {"an empty survival", TABLE("\"survival\": []"), "survival"},
+    {"an unknown field", TABLE("\"survival\": [0.5], \"extra\": 1"), "extra"},
+    {"a match rate of another method",
+     TABLE("\"survival\": [0.5], \"match_rate\": 1"), "match_rate"},
+    {"an expected length above 1 + D",
+     TABLE("\"expected\": [{\"draft_length\": 2, \"length\": 3.5}]"),
+     "length"},
+    {"an expected length that shrinks",
+     TABLE("\"expected\": [{\"draft_length\": 1, \"length\": 1.8},"
+           "{\"draft_length\": 2, \"length\": 1.5}]"),
+     "shorter"},
+    {"a draft length beyond 31",
+     TABLE("\"expected\": [{\"draft_length\": 32, \"length\": 2}]"),
+     "draft_length"},
+    {"a list", "[1]", "expected a JSON object"},
+    {"half a file", "{\"schema\": ", ":1:"},
+};
+
+static void test_refusals(void)
+{
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        spt_acceptance a = {0};
+        const struct refusal *r = &refusals[i];
+        CHECK(spt_acceptance_parse(&a, r->text, strlen(r->text), "f.json", 1,
+                                   &err) != SPT_OK,
+              "%s is refused", r->name);
+        CHECK_HAS(err.text, r->says, "and the line names the field");
+        CHECK_HAS(err.text, "f.json", "and the file");
+        CHECK_INT((long long)a.count, 0, "and nothing of it is kept");
+        spt_acceptance_free(&a);
+    }
+}
+
+int main(void)
+{
+    test_shipped();
+    test_refusals();
+    return check_done();
+}

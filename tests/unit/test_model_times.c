@@ -1,0 +1,138 @@
+/* What the time model must hold whatever its constants are. */
+#include "check.h"
+#include "gen.h"
+#include "model.h"
+#include "step.h"
+
+static const int rows_of[] = {8, 16, 32, 64, 128};
+
+static spt_attention_config config_of(int rows)
+{
+    return (spt_attention_config){
+        .rows = rows,
+        .chunk = 512,
+        .kv_step = 64,
+        .stages = 3,
+        .row_warps = rows >= 64 ? 2 : 1,
+        .threads = rows >= 64 ? 256 : 128,
+        .registers = 160,
+        .shared_bytes = 45000,
+    };
+}
+
+static bool grows_with_context(const spt_board *b, int rows, int batch)
+{
+    spt_attention_config c = config_of(rows);
+    double before = 0;
+    for (double context = 16; context <= 131072; context *= 1.3) {
+        spt_attention_shape s = {batch, context, 64, 8, 128, 2, 3};
+        double us = spt_model_attention_us(b, &s, &c);
+        if (!(us >= before))
+            return false;
+        before = us;
+    }
+    return true;
+}
+
+static bool grows_with_draft(const spt_board *b, int rows)
+{
+    spt_attention_config c = config_of(rows);
+    double before = 0;
+    for (int d = 0; d <= 31; d++) {
+        spt_attention_shape s = {2, 8192, 64, 8, 128, 2, d};
+        double us = spt_model_attention_us(b, &s, &c);
+        if (!(us >= before))
+            return false;
+        before = us;
+    }
+    return true;
+}
+
+static bool gemm_grows(const spt_board *b)
+{
+    double before = 0;
+    for (int m = 1; m <= 2048; m++) {
+        double us = spt_model_gemm_us(b, m, 4096, 4096, 16);
+        if (!(us >= before))
+            return false;
+        before = us;
+    }
+    return spt_model_gemm_us(b, 8, 8192, 4096, 16) >
+               spt_model_gemm_us(b, 8, 4096, 4096, 16) &&
+           spt_model_gemm_us(b, 8, 8192, 8192, 4.5) <
+               spt_model_gemm_us(b, 8, 8192, 8192, 16);
+}
+
+static void test_board(spt_gen *gen, const char *name)
+{
+    spt_board b;
+    spt_error err = {0};
+    if (!CHECK_OK(spt_gen_board(gen, name, &b, &err), &err, name))
+        return;
+    bool context = true, draft = true;
+    for (size_t i = 0; i < sizeof rows_of / sizeof *rows_of; i++) {
+        for (int batch = 1; batch <= 64; batch *= 4)
+            context &= grows_with_context(&b, rows_of[i], batch);
+        draft &= grows_with_draft(&b, rows_of[i]);
+    }
+    CHECK(context, "%s: attention grows with context", name);
+    CHECK(draft, "%s: attention grows with draft length", name);
+    CHECK(gemm_grows(&b), "%s: gemm grows with rows and bytes", name);
+    spt_attention_config c = config_of(64);
+    spt_attention_shape s = {8, 16384, 64, 8, 128, 2, 7};
+    double bytes = 2.0 * 8 * 8 * 16384 * 128 * 2;
+    double us = spt_model_attention_us(&b, &s, &c);
+    CHECK(us >= bytes / (b.dram_gbps * 1e3), "%s: never beats DRAM", name);
+    c.shared_bytes = b.shared_per_cta_bytes + 1024;
+    CHECK(isinf(spt_model_attention_us(&b, &s, &c)),
+          "%s: a kernel that does not fit takes forever", name);
+}
+
+/* Plain decoding of an 8B model reads its weights once per step. */
+static void test_step(spt_gen *gen)
+{
+    spt_board b;
+    spt_error err = {0};
+    spt_target t;
+    spt_attention_config c = config_of(32);
+    spt_kernels kernels = {&c, 1, NULL, NULL};
+    CHECK_OK(spt_gen_board(gen, "h200_sxm", &b, &err), &err, "h200");
+    CHECK_OK(spt_target_load(".", "qwen3-8b", NULL, &t, &err), &err, "8B");
+    spt_step step = {&b, &t, &kernels, 2, 1, 1024};
+    const char *evidence = NULL;
+    double us = spt_step_target_us(&step, &evidence);
+    double floor_us = t.weight_bytes / (b.dram_gbps * 1e3);
+    CHECK(us > floor_us && us < 2.5 * floor_us,
+          "a plain step takes between one and 2.5 weight readings");
+    CHECK_TEXT(evidence, "modelled", "and is modelled");
+    double verify = spt_step_verify_us(&step, 7, &evidence);
+    CHECK(verify > us && verify < 1.2 * us, "eight rows cost little more");
+    static const char *const methods[] = {"external", "eagle3", "mtp",
+                                          "dflash",   "dspark", "ngram"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        spt_drafter d;
+        CHECK_OK(spt_drafter_make(".", methods[i], &t, &d, &err), &err,
+                 methods[i]);
+        bool grows = spt_step_draft_us(&step, &d, 0) == 0;
+        for (int k = 1; k <= 31; k++)
+            grows &= spt_step_draft_us(&step, &d, k) >=
+                     spt_step_draft_us(&step, &d, k - 1);
+        CHECK(grows, "%s: drafting grows with its length", methods[i]);
+        CHECK(spt_step_memory_bytes(&step, &d, 7) >=
+                  spt_step_memory_bytes(&step, &d, 0),
+              "%s: so does memory", methods[i]);
+    }
+}
+
+int main(void)
+{
+    spt_gen *gen = NULL;
+    spt_error err = {0};
+    if (!CHECK_OK(spt_gen_open(".", &gen, &err), &err, "archs/ opens"))
+        return check_done();
+    for (size_t i = 0; i < spt_gen_board_count(gen); i++)
+        test_board(gen, spt_gen_board_name(gen, i));
+    test_step(gen);
+    spt_gen_close(gen);
+    return check_done();
+}

@@ -1,0 +1,191 @@
+/* Shapes of targets from presets, config.json and GGUF headers. */
+#include <stdlib.h>
+
+#include "check.h"
+#include "mem.h"
+#include "target.h"
+
+static spt_error err;
+
+static void test_presets(void)
+{
+    spt_target t;
+    CHECK_OK(spt_target_load(".", "qwen3-8b", NULL, &t, &err), &err,
+             "the preset qwen3-8b");
+    /* 8.19 billion parameters as published, two bytes each. */
+    CHECK_NEAR(t.weight_bytes / 16.38e9, 1, 0.01, "weighs 16.4 GB in bf16");
+    CHECK_NEAR(36 * spt_target_kv_bytes(&t, 2), 147456, 0,
+               "144 KiB of KV per token");
+    CHECK_OK(spt_target_load(".", "llama-3.1-8b", "q4_k", &t, &err), &err,
+             "llama-3.1-8b in q4_k");
+    CHECK_NEAR(t.weight_bytes / (8.03e9 * 4.5 / 8), 1, 0.01, "weighs 4.5 GB");
+    CHECK_OK(spt_target_load(".", "qwen3-32b", NULL, &t, &err), &err,
+             "qwen3-32b");
+    CHECK_NEAR(t.weight_bytes / 65.5e9, 1, 0.01, "weighs 65.5 GB");
+    CHECK_OK(spt_target_load(".", "qwen3.8-27b", NULL, &t, &err), &err,
+             "a model with linear attention");
+    CHECK_INT(t.full_layers, 16, "sixteen of its layers have full attention");
+    CHECK_NEAR(t.weight_bytes / 54e9, 1, 0.03, "weighs 54 GB");
+    CHECK(spt_target_load(".", "qwen9", NULL, &t, &err) == SPT_E_USAGE,
+          "an unknown preset is a wrong use");
+    CHECK(spt_target_load(".", "qwen3-8b", "q99", &t, &err) == SPT_E_USAGE,
+          "so is an unknown weight format");
+    CHECK_HAS(err.text, "q4_k", "and the line lists the formats");
+}
+
+static void test_stand_in(void)
+{
+    spt_target t;
+    CHECK_OK(spt_target_stand_in(64, 8, 128, NULL, &t, &err), &err,
+             "a stand-in from heads");
+    CHECK_HAS(t.source, "stand-in", "says what it is");
+    CHECK_INT(t.hidden, 8192, "with the heads' hidden size");
+    CHECK(spt_target_stand_in(64, 7, 128, NULL, &t, &err) == SPT_E_USAGE,
+          "64/7 is refused");
+    CHECK(spt_target_stand_in(0, 0, 128, NULL, &t, &err) == SPT_E_USAGE,
+          "0/0 is refused");
+}
+
+static const struct config {
+    const char *name, *text, *says; /* says NULL: accepted */
+} configs[] = {
+    {"a small config",
+     "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"vocab_size\":100,\"num_attention_heads\":4}",
+     NULL},
+    {"a config without layers", "{\"hidden_size\":64}", "num_hidden_layers"},
+    {"a text for a number",
+     "{\"num_hidden_layers\":\"x\",\"hidden_size\":64}", "num_hidden_layers"},
+    {"heads that do not divide",
+     "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"vocab_size\":100,\"num_attention_heads\":4,\"num_key_value_heads\":3}",
+     "no multiple"},
+    {"zero heads",
+     "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"vocab_size\":100,\"num_attention_heads\":0}",
+     "query heads"},
+    {"latent attention", "{\"kv_lora_rank\":512}", "kv_lora_rank"},
+    {"a list", "[]", "expected a JSON object"},
+    {"broken JSON", "{\"num_hidden_layers\":", ":1:"},
+    {"nothing", "", "JSON"},
+    {"layer types that are too few",
+     "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"vocab_size\":100,\"num_attention_heads\":4,"
+     "\"layer_types\":[\"full_attention\"]}",
+     "layer_types"},
+    {"experts without a count per token",
+     "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"vocab_size\":100,\"num_attention_heads\":4,\"num_experts\":8}",
+     "num_experts_per_tok"},
+};
+
+static void test_configs(void)
+{
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        const struct config *c = &configs[i];
+        spt_target t = {.name = "test"};
+        spt_status status =
+            spt_target_config(c->text, strlen(c->text), "test.json", &t, &err);
+        if (!c->says) {
+            CHECK(status == SPT_OK, "%s is accepted", c->name);
+            continue;
+        }
+        CHECK(status != SPT_OK, "%s is refused", c->name);
+        CHECK_HAS(err.text, c->says, "and the line says why");
+    }
+}
+
+/* A GGUF header in the making. */
+static void put(spt_buf *b, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++) {
+        char c = (char)(value >> (8 * i));
+        spt_buf_add(b, &c, 1);
+    }
+}
+
+static void put_text(spt_buf *b, const char *text)
+{
+    put(b, strlen(text), 8);
+    spt_buf_puts(b, text);
+}
+
+static void put_int(spt_buf *b, const char *key, uint32_t value)
+{
+    put_text(b, key);
+    put(b, 4, 4);
+    put(b, value, 4);
+}
+
+static void put_tensor(spt_buf *b, const char *name, uint64_t n, uint64_t m,
+                       uint32_t type)
+{
+    put_text(b, name);
+    put(b, 2, 4);
+    put(b, n, 8);
+    put(b, m, 8);
+    put(b, type, 4);
+    put(b, 0, 8);
+}
+
+static void make_gguf(spt_buf *b)
+{
+    spt_buf_puts(b, "GGUF");
+    put(b, 3, 4);
+    put(b, 3, 8); /* tensors */
+    put(b, 7, 8); /* pairs */
+    put_text(b, "general.architecture");
+    put(b, 8, 4);
+    put_text(b, "llama");
+    put_int(b, "llama.block_count", 2);
+    put_int(b, "llama.embedding_length", 64);
+    put_int(b, "llama.feed_forward_length", 128);
+    put_int(b, "llama.attention.head_count", 9);
+    put_int(b, "llama.attention.head_count_kv", 3);
+    put_text(b, "tokenizer.ggml.tokens");
+    put(b, 9, 4);
+    put(b, 8, 4);
+    put(b, 3, 8);
+    for (int i = 0; i < 3; i++)
+        put_text(b, "tok");
+    put_tensor(b, "token_embd.weight", 64, 3, 8);
+    put_tensor(b, "blk.0.ffn_up.weight", 64, 128, 12);
+    put_tensor(b, "blk.0.attn_q.weight", 64, 64, 1);
+}
+
+static void test_gguf(void)
+{
+    spt_buf b = {0};
+    spt_target t = {.name = "test"};
+    make_gguf(&b);
+    CHECK_OK(spt_target_gguf(b.data, b.size, "test.gguf", &t, &err), &err,
+             "a GGUF header");
+    CHECK_INT(t.kv_heads, 3, "gives the heads");
+    CHECK_INT(t.vocab, 3, "the vocabulary's size");
+    CHECK(t.tied_head, "and a tied head where there is no output");
+    CHECK_NEAR(t.weight_bytes, 64 * 3 * 34 / 32.0 + 8192 / 256 * 144 + 8192,
+               0.5, "and the bytes of its tensors");
+    bool refused = true;
+    for (size_t n = 0; n < b.size; n++) {
+        char *part = malloc(n ? n : 1);
+        memcpy(part, b.data, n);
+        spt_target cut = {.name = "cut"};
+        refused &= spt_target_gguf(part, n, "cut.gguf", &cut, &err) != SPT_OK;
+        free(part);
+    }
+    CHECK(refused, "every shorter one is refused");
+    b.data[8 + 8] = 0x7f; /* a number of pairs that no file holds */
+    b.data[8 + 8 + 7] = 0x7f;
+    CHECK(spt_target_gguf(b.data, b.size, "big.gguf", &t, &err) != SPT_OK,
+          "a count past the end is refused");
+    spt_buf_free(&b);
+}
+
+int main(void)
+{
+    test_presets();
+    test_stand_in();
+    test_configs();
+    test_gguf();
+    return check_done();
+}
