@@ -40,6 +40,7 @@ typedef struct spt_config {
 
 void spt_config_set_int(spt_config *config, const char *name, int64_t value);
 void spt_config_set_bool(spt_config *config, const char *name, bool value);
+void spt_config_set_number(spt_config *config, const char *name, double value);
 void spt_config_set_string(spt_config *config, const char *name,
                            const char *value);
 const spt_value *spt_config_get(const spt_config *config, const char *name);

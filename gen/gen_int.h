@@ -4,12 +4,14 @@
 
 #include "gen.h"
 #include "lua_host.h"
+#include "template.h"
 
 struct spt_boards;
 
 struct spt_gen {
     spt_lua *lua;
     struct spt_boards *boards; /* filled on first use by boards.c */
+    spt_templates templates;
 };
 
 /* Frees gen->boards; NULL is fine. */
