@@ -77,9 +77,9 @@ static int bad(const reader *r, const char *field, const char *sub,
 {
     const char *keys[] = {field, sub};
     int line = field ? spt_lua_line(r->text, r->size, keys, sub ? 2 : 1) : 1;
-    return spt_lua_raise(r->L, SPT_E_FORMAT, "%s:%d: %s%s%s: %s", r->file,
-                         line, field ? field : "file", sub ? "." : "",
-                         sub ? sub : "", what);
+    return spt_lua_raise(r->L, SPT_E_FORMAT, "%s:%d: %s%s%s: %s", r->file, line,
+                         field ? field : "file", sub ? "." : "", sub ? sub : "",
+                         what);
 }
 
 static char *keep(const reader *r, const char *text)
@@ -108,8 +108,8 @@ static void read_text(const reader *r, const char *group, const char *field,
     lua_pop(L, 1);
 }
 
-static double read_plain(const reader *r, const char *group,
-                         const char *field, double min, double max, bool whole)
+static double read_plain(const reader *r, const char *group, const char *field,
+                         double min, double max, bool whole)
 {
     lua_State *L = r->L;
     if (lua_getfield(L, -1, field) != LUA_TNUMBER)
@@ -147,9 +147,8 @@ static double read_figure(const reader *r, const struct fact_row *row,
         bad(r, row->field, NULL,
             lua_pushfstring(L, "expected the unit \"%s\"", row->unit));
     size_t length = 0;
-    const char *text = lua_type(L, -1) == LUA_TSTRING
-                           ? lua_tolstring(L, -1, &length)
-                           : "";
+    const char *text =
+        lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : "";
     if (length < 3 || length > 200 || strchr(text, '\n'))
         bad(r, row->field, NULL, "expected a source of 3 to 200 characters");
     double value = lua_tonumber(L, -3);
@@ -580,8 +579,8 @@ static int load_user_file(lua_State *L)
     return 0;
 }
 
-spt_status spt_gen_board_file(spt_gen *gen, const char *path,
-                              spt_board *board, spt_error *err)
+spt_status spt_gen_board_file(spt_gen *gen, const char *path, spt_board *board,
+                              spt_error *err)
 {
     SPT_TRY(load(gen, err));
     const char *slash = strrchr(path, '/');
@@ -602,8 +601,7 @@ spt_status spt_gen_board_file(spt_gen *gen, const char *path,
 }
 
 spt_status spt_gen_board_facts(spt_gen *gen, const spt_board *board,
-                               spt_fact *facts, size_t *count,
-                               spt_error *err)
+                               spt_fact *facts, size_t *count, spt_error *err)
 {
     SPT_TRY(load(gen, err));
     const entry *own = gen->boards->user;
@@ -622,12 +620,9 @@ spt_status spt_gen_board_facts(spt_gen *gen, const spt_board *board,
             value = *(const int *)(const void *)member;
         else
             value = *(const double *)(const void *)member;
-        facts[i] = (spt_fact){row->field,
-                              row->unit,
-                              row->meaning,
-                              (of_board ? own : arch)->sources[i],
-                              of_board,
-                              value};
+        facts[i] = (spt_fact){row->field,   row->unit,
+                              row->meaning, (of_board ? own : arch)->sources[i],
+                              of_board,     value};
     }
     *count = FACT_ROWS;
     return SPT_OK;

@@ -8,11 +8,11 @@
 #include "gen.h"
 
 typedef struct spt_fact {
-    const char *field;   /* member of spt_board */
+    const char *field; /* member of spt_board */
     const char *unit;
     const char *meaning;
-    const char *source;  /* lives as long as gen */
-    bool of_board;       /* from the board's file, not the architecture's */
+    const char *source; /* lives as long as gen */
+    bool of_board; /* from the board's file, not the architecture's */
     double value;
 } spt_fact;
 
@@ -23,8 +23,7 @@ enum { SPT_FACT_MAX = 64 };
  * order of facts.def; facts: SPT_FACT_MAX.
  */
 spt_status spt_gen_board_facts(spt_gen *gen, const spt_board *board,
-                               spt_fact *facts, size_t *count,
-                               spt_error *err);
+                               spt_fact *facts, size_t *count, spt_error *err);
 
 /* Sources of the rows of board->matrix. */
 const char *spt_gen_matrix_source(spt_gen *gen, const char *arch, int row);

@@ -16,8 +16,8 @@
 #include "files.h"
 #include "json.h"
 
-static const char *const workloads[] = {"code", "chat", "prose",
-                                        "mathematics", "mixed"};
+static const char *const workloads[] = {"code", "chat", "prose", "mathematics",
+                                        "mixed"};
 
 static bool known_workload(const char *name)
 {
@@ -43,7 +43,8 @@ static spt_status read_survival(const cJSON *json, const char *where,
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: survival has %d positions, expected 1 to %d",
                         where, count, SPT_DRAFT_MAX);
-    cJSON_ArrayForEach(item, list) {
+    cJSON_ArrayForEach(item, list)
+    {
         double s = cJSON_IsNumber(item) ? item->valuedouble : -1;
         i++;
         if (!(s >= 0 && s <= before))
@@ -64,12 +65,13 @@ static spt_status read_expected(const cJSON *json, const char *where,
 {
     const cJSON *list, *item;
     SPT_TRY(spt_json_array(json, where, "expected", &list, err));
-    cJSON_ArrayForEach(item, list) {
+    cJSON_ArrayForEach(item, list)
+    {
         int64_t d;
         double length;
         if (!cJSON_IsObject(item))
-            return spt_fail(err, SPT_E_FORMAT,
-                            "%s: expected: expected objects", where);
+            return spt_fail(err, SPT_E_FORMAT, "%s: expected: expected objects",
+                            where);
         SPT_TRY(spt_json_only(item, where, "draft_length length", err));
         SPT_TRY(spt_json_int(item, where, "draft_length", 1, SPT_DRAFT_MAX, &d,
                              err));
@@ -136,19 +138,19 @@ static spt_status read_key(const cJSON *json, const char *where, spt_table *t,
     return SPT_OK;
 }
 
-static spt_status read_table(const cJSON *json, const char *where,
-                             spt_table *t, spt_error *err)
+static spt_status read_table(const cJSON *json, const char *where, spt_table *t,
+                             spt_error *err)
 {
     if (!cJSON_IsObject(json))
         return spt_fail(err, SPT_E_FORMAT, "%s: expected an object", where);
     SPT_TRY(read_key(json, where, t, err));
     t->match_rate = 1;
     if (strcmp(t->method, "ngram") == 0)
-        SPT_TRY(spt_json_number(json, where, "match_rate", 0, 1,
-                                &t->match_rate, err));
+        SPT_TRY(spt_json_number(json, where, "match_rate", 0, 1, &t->match_rate,
+                                err));
     else if (spt_json_has(json, "match_rate"))
-        return spt_fail(err, SPT_E_FORMAT,
-                        "%s: match_rate: only ngram has one", where);
+        return spt_fail(err, SPT_E_FORMAT, "%s: match_rate: only ngram has one",
+                        where);
     for (int d = 1; d <= SPT_DRAFT_MAX; d++)
         t->expected[d] = -1;
     bool survival = spt_json_has(json, "survival");
@@ -174,8 +176,8 @@ static spt_status keep_table(spt_acceptance *a, spt_table *t,
         a->capacity = capacity;
     }
     t->source = source;
-    const char **texts[] = {&t->method, &t->drafter, &t->target,
-                            &t->workload, &t->words, &t->note};
+    const char **texts[] = {&t->method,   &t->drafter, &t->target,
+                            &t->workload, &t->words,   &t->note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         *texts[i] = keep(a, *texts[i]);
         if (!*texts[i])
@@ -205,7 +207,8 @@ static spt_status read_root(spt_acceptance *a, const cJSON *root,
     if (!source)
         return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", name);
     int index = 0;
-    cJSON_ArrayForEach(item, list) {
+    cJSON_ArrayForEach(item, list)
+    {
         spt_table t = {0};
         snprintf(where, sizeof where, "%.250s: tables[%d]", name, index++);
         SPT_TRY(read_table(item, where, &t, err));

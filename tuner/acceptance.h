@@ -19,16 +19,16 @@ enum { SPT_DRAFT_MAX = 31 };
 
 typedef struct spt_table {
     const char *method, *drafter, *target, *workload;
-    const char *words;  /* the source's own word for the workload */
+    const char *words; /* the source's own word for the workload */
     const char *source, *note; /* note: or "" */
     double temperature; /* -1 = not stated */
-    int thinking;       /* 1, 0, or -1 = not stated */
-    double match_rate;  /* of n-gram: steps that have something to propose */
+    int thinking; /* 1, 0, or -1 = not stated */
+    double match_rate; /* of n-gram: steps that have something to propose */
     /* expected[D] = E[L] - 1 with D drafts, given that there is a proposal;
        negative = unknown. expected[0] = 0. */
     double expected[SPT_DRAFT_MAX + 1];
     int longest, known; /* largest D that is known, and how many are */
-    int layer;          /* 1 = of a user's file, 0 = shipped */
+    int layer; /* 1 = of a user's file, 0 = shipped */
 } spt_table;
 
 typedef struct spt_acceptance {
@@ -41,8 +41,8 @@ typedef struct spt_acceptance {
 spt_status spt_acceptance_read(spt_acceptance *acceptance, const char *path,
                                spt_error *err);
 /* Adds every file of home/profiles/acceptance, by name. */
-spt_status spt_acceptance_read_all(spt_acceptance *acceptance,
-                                   const char *home, spt_error *err);
+spt_status spt_acceptance_read_all(spt_acceptance *acceptance, const char *home,
+                                   spt_error *err);
 spt_status spt_acceptance_parse(spt_acceptance *acceptance, const char *text,
                                 size_t size, const char *name, int layer,
                                 spt_error *err);

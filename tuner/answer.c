@@ -85,8 +85,8 @@ static void add_drafters(cJSON *object, const spt_choose_input *in)
         cJSON *o = cJSON_CreateObject();
         cJSON_AddStringToObject(o, "name", d->name);
         cJSON_AddStringToObject(o, "shape", d->shape);
-        cJSON_AddNumberToObject(
-            o, "weight_bytes", ceil(spt_drafter_weight_bytes(d, in->target)));
+        cJSON_AddNumberToObject(o, "weight_bytes",
+                                ceil(spt_drafter_weight_bytes(d, in->target)));
         cJSON_AddItemToArray(list, o);
     }
 }
@@ -183,8 +183,7 @@ static void print_head(FILE *out, const ink *i, const spt_choose_input *in)
     char text[400], context[24];
     snprintf(text, sizeof text, "%s (%s, %s): %d SMs, %.0f GB/s, %.0f TFLOPS",
              in->board->title, in->board->name, in->board->target,
-             in->board->sm_count, in->board->dram_gbps,
-             in->board->bf16_tflops);
+             in->board->sm_count, in->board->dram_gbps, in->board->bf16_tflops);
     print_field(out, i, "board", text);
     snprintf(text, sizeof text,
              "%lld/%lld, %lld query heads per KV head, head dim %lld, KV %s",
@@ -222,8 +221,7 @@ static void print_ladder(FILE *out, const ink *i, const spt_choose_input *in,
 {
     char context[24], a[24], s[24];
     int group = (int)(in->target->q_heads / in->target->kv_heads);
-    fprintf(out,
-            "\n%sPublished rule%s  %d x (1 + D) <= %d rows: D = %s%d%s\n",
+    fprintf(out, "\n%sPublished rule%s  %d x (1 + D) <= %d rows: D = %s%d%s\n",
             i->bold, i->off, group, ch->rule.tile_rows, i->bold,
             ch->rule.draft_length, i->off);
     fprintf(out, "\n%sLadder%s  batch %d, context %s\n", i->bold, i->off,
@@ -249,8 +247,8 @@ static void print_choice(FILE *out, const ink *i, const spt_choice *c)
         return;
     }
     const char *tint = c->speedup > 1.05 ? i->good
-                      : c->draft_length ? ""
-                                        : i->poor;
+                       : c->draft_length ? ""
+                                         : i->poor;
     fprintf(out,
             "%5d %7s  %-11.11s %s%2d  %5.2f  %5.2fx%s  %8s %8s %8s %6.1f\n",
             c->batch, context, c->workload, tint, c->draft_length,
@@ -352,7 +350,6 @@ void spt_answer_print(FILE *out, const spt_choose_input *in,
     print_ladder(out, i, in, ch);
     for (size_t d = 0; d < in->n_drafters; d++)
         print_choices(out, i, in, ch, &in->drafters[d]);
-    fprintf(out,
-            "\nTimes are %s. Speed = E[L] x target / (draft + verify).\n",
+    fprintf(out, "\nTimes are %s. Speed = E[L] x target / (draft + verify).\n",
             ch->n_rungs ? ch->ladder[0].evidence : "modelled");
 }

@@ -113,8 +113,7 @@ static void say_unknown(const spt_choose_input *in, spt_choice *choice)
         snprintf(choice->reason, sizeof choice->reason,
                  "no acceptance table for %s%s%s with %s on %s", d->name,
                  drafter_model(d) && !strchr(d->name, ':') ? ":" : "",
-                 drafter_model(d) && !strchr(d->name, ':') ? d->model.name
-                                                           : "",
+                 drafter_model(d) && !strchr(d->name, ':') ? d->model.name : "",
                  in->target->name, choice->workload);
 }
 
@@ -175,8 +174,8 @@ static void choose_one(const spt_choose_input *in, const cell *c,
     choice->memory_bytes = t->memory[0];
     choice->fits = t->fits[0];
     choice->config = c->config[0];
-    choice->table = find_table(in, choice->drafter, choice->workload,
-                               &choice->borrowed);
+    choice->table =
+        find_table(in, choice->drafter, choice->workload, &choice->borrowed);
     if (!choice->table) {
         say_unknown(in, choice);
         return;

@@ -21,7 +21,7 @@ typedef struct spt_choose_input {
     size_t n_workloads;
     const spt_acceptance *acceptance;
     const spt_kernels *kernels; /* of one reduction key, one chunk */
-    double kv_bytes;            /* of one KV element */
+    double kv_bytes; /* of one KV element */
     /* For the output. */
     const char *kv_dtype, *effort;
 } spt_choose_input;
@@ -35,7 +35,7 @@ typedef struct spt_rule {
 typedef struct spt_rung {
     int rows, draft_length;
     double attention_us, step_us; /* one layer's attention, the whole verify */
-    size_t config;                /* index into kernels->configs */
+    size_t config; /* index into kernels->configs */
     const char *evidence;
 } spt_rung;
 
@@ -45,8 +45,8 @@ typedef struct spt_choice {
     const spt_drafter *drafter;
     const char *workload;
     const spt_table *table; /* where the expected length comes from, or NULL */
-    bool borrowed;          /* the table is another target's (stand-in) */
-    bool known;             /* false: draft_length is null, reason says why */
+    bool borrowed; /* the table is another target's (stand-in) */
+    bool known; /* false: draft_length is null, reason says why */
     int draft_length;
     double expected_length, speedup;
     double target_us, draft_us, verify_us;

@@ -51,16 +51,15 @@ static void print_matrix(spt_gen *gen, const spt_board *b)
     for (int i = 0; i < b->matrix_count; i++) {
         const spt_matrix *m = &b->matrix[i];
         printf("  %-9s %-10s step %2d, up to %3d rows, share %.2f\n",
-               m->instruction, m->shape, m->row_step, m->max_rows,
-               m->fraction);
+               m->instruction, m->shape, m->row_step, m->max_rows, m->fraction);
         const char *source = spt_gen_matrix_source(gen, b->arch, i);
         printf("  %-9s ", "");
         spt_print_wrapped(source ? source : "", 12, 12);
     }
 }
 
-static void print_board(spt_gen *gen, const spt_board *b,
-                        const spt_fact *facts, size_t count)
+static void print_board(spt_gen *gen, const spt_board *b, const spt_fact *facts,
+                        size_t count)
 {
     printf("%s: %s, %s, target %s\n\nBoard\n", b->name, b->title, b->arch,
            b->target);
@@ -212,8 +211,8 @@ int spt_cmd_archs(int argc, char **argv)
     if (status == SPT_OK && spt_gen_board_count(gen) == 0)
         status = spt_gen_board(gen, "", &probe, &err);
     if (status == SPT_OK && (file || names.count))
-        status = show(gen, names.count ? names.values[0] : NULL, file, json,
-                      &err);
+        status =
+            show(gen, names.count ? names.values[0] : NULL, file, json, &err);
     else if (status == SPT_OK && json)
         status = list_json(gen, &err);
     else if (status == SPT_OK)

@@ -17,14 +17,14 @@ typedef enum spt_method {
 
 typedef struct spt_drafter {
     spt_method method;
-    char name[64];   /* "external", or "external:qwen3-1.7b" */
+    char name[64]; /* "external", or "external:qwen3-1.7b" */
     char shape[200]; /* what is drafted with, for the output */
     spt_target model; /* EXTERNAL: the model */
     int max_draft;
-    double layers;   /* EAGLE3, MTP, DFLASH, DSPARK: layers of its own */
-    double taps;     /* target features that its fc joins */
-    double vocab;    /* rows of its head */
-    double rank;     /* DSPARK: of the serial head */
+    double layers; /* EAGLE3, MTP, DFLASH, DSPARK: layers of its own */
+    double taps; /* target features that its fc joins */
+    double vocab; /* rows of its head */
+    double rank; /* DSPARK: of the serial head */
 } spt_drafter;
 
 /* Index of a method by name, or -1; their names in one text. */

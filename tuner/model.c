@@ -71,7 +71,7 @@ static double dram_rate(const spt_board *b, double sms, double in_flight)
 
 typedef struct step_cost {
     double latency_us; /* of one CTA alone */
-    double share_us;   /* of the SM, per resident CTA */
+    double share_us; /* of the SM, per resident CTA */
 } step_cost;
 
 /* One KV step of one CTA. */
@@ -89,8 +89,8 @@ static step_cost kv_step_cost(const spt_board *b, const spt_attention_shape *s,
     step_cost cost = {0};
     double matrix = flop / matrix_rate(b);
     double issue = instructions / ISSUE_PER_CYCLE * cycle_us;
-    double shared = bytes * (1 + c->row_warps) / SHARED_BYTES_PER_CYCLE *
-                    cycle_us;
+    double shared =
+        bytes * (1 + c->row_warps) / SHARED_BYTES_PER_CYCLE * cycle_us;
     cost.share_us = max2(matrix, max2(issue, shared));
     double arrive = loaded_latency_us(b) / max2(1, c->stages - 1);
     cost.latency_us = max2(arrive, CHAIN_CYCLES * cycle_us + matrix);
@@ -159,12 +159,12 @@ double spt_model_gemm_us(const spt_board *b, double m, double n, double k,
     /* Decoding a block format costs about one instruction per two weights. */
     double instructions = 2 * rows * weights / 4096 * 1.5 + weights / 256 +
                           (bits < 16 ? weights / 64 : 0);
-    double issue = instructions / (b->sm_count * ISSUE_PER_CYCLE *
-                                   b->clock_mhz);
+    double issue =
+        instructions / (b->sm_count * ISSUE_PER_CYCLE * b->clock_mhz);
     /* Up to 64 rows a weight tile is used once; further rows use it again
        from L2. */
-    double again = (ceil_div(m, 64) - 1) * weights * bits / 8 /
-                   (b->l2_gbps * 1e3);
+    double again =
+        (ceil_div(m, 64) - 1) * weights * bits / 8 / (b->l2_gbps * 1e3);
     return b->launch_us + b->wave_us + b->dram_latency_ns * 1e-3 +
            max2(dram, max2(matrix, max2(issue, again)));
 }

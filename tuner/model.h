@@ -13,16 +13,16 @@
 /* Attention of one layer for a batch of equal sequences. */
 typedef struct spt_attention_shape {
     int batch;
-    double context;       /* tokens of KV per sequence, draft block included */
+    double context; /* tokens of KV per sequence, draft block included */
     int q_heads, kv_heads, head_dim;
     double element_bytes; /* of KV */
-    int draft_length;     /* rows of a KV head = group * (1 + draft_length) */
+    int draft_length; /* rows of a KV head = group * (1 + draft_length) */
 } spt_attention_shape;
 
 /* A kernel that may be taken: from its config and its machine code. */
 typedef struct spt_attention_config {
-    int rows;    /* query rows of a CTA */
-    int chunk;   /* KV tokens of a CTA */
+    int rows; /* query rows of a CTA */
+    int chunk; /* KV tokens of a CTA */
     int kv_step; /* KV tokens of a pipeline stage */
     int stages;
     int row_warps; /* each reads the whole KV step from shared memory */
@@ -34,7 +34,7 @@ double spt_model_attention_us(const spt_board *board,
                               const spt_attention_shape *shape,
                               const spt_attention_config *config);
 
-/* Rows of partial results, for the workspace: floats per row are head_dim + 2. */
+/* Bytes of the chunks' partial results: head_dim + 2 floats per row. */
 double spt_model_workspace_bytes(const spt_attention_shape *shape, int chunk);
 
 /* Microseconds of C[m, n] = A[m, k] * W[n, k], weights of that many bits. */

@@ -91,7 +91,7 @@ static double projections_us(const spt_step *s, const spt_target *t,
     return gemm(s, rows, q * (t->output_gate ? 2 : 1) + kv, h * wide, bits) +
            gemm(s, rows, h, q, bits) +
            2 * small(s, rows * h * 4) + /* norms with the residual */
-           small(s, act);               /* rotary and append */
+           small(s, act); /* rotary and append */
 }
 
 static double ffn_us(const spt_step *s, const spt_target *t, double rows,
@@ -143,8 +143,8 @@ static double head_us(const spt_step *s, double rows, double vocab,
 }
 
 /* One forward of a model with 1 + draft rows per sequence, head included. */
-static double forward_us(const spt_step *s, const spt_target *t,
-                         double context, int draft_length)
+static double forward_us(const spt_step *s, const spt_target *t, double context,
+                         int draft_length)
 {
     double rows = (double)s->batch * (1 + draft_length);
     double bits = t->layer_bits;
@@ -164,16 +164,16 @@ static double forward_us(const spt_step *s, const spt_target *t,
         us += (double)(t->layers - t->moe_layers) * ffn_us(s, t, rows, bits);
     if (t->moe_layers)
         us += (double)t->moe_layers * moe_us(s, t, rows, bits);
-    return us + head_us(s, rows, (double)t->vocab, (double)t->hidden,
-                        t->head_bits);
+    return us +
+           head_us(s, rows, (double)t->vocab, (double)t->hidden, t->head_bits);
 }
 
 double spt_step_verify_us(const spt_step *s, int draft_length,
                           const char **evidence)
 {
     *evidence = "modelled";
-    double accept = draft_length ? small(s, (double)s->batch * draft_length)
-                                 : 0;
+    double accept =
+        draft_length ? small(s, (double)s->batch * draft_length) : 0;
     return forward_us(s, s->target, s->context, draft_length) + accept +
            host_us;
 }
@@ -209,9 +209,8 @@ static double serial_us(const spt_step *s, const spt_drafter *d,
     double head = head_us(s, batch, d->vocab, h, head_bits);
     double first = gemm(s, batch * (1 + draft_length), h, d->taps * h, bits) +
                    own_layer_us(s, d, draft_length) + head;
-    double join = d->method == SPT_METHOD_MTP
-                      ? gemm(s, batch, h, d->taps * h, bits)
-                      : 0;
+    double join =
+        d->method == SPT_METHOD_MTP ? gemm(s, batch, h, d->taps * h, bits) : 0;
     double later = join + own_layer_us(s, d, 0) + head;
     return first + (draft_length - 1) * later;
 }
@@ -267,15 +266,15 @@ double spt_step_memory_bytes(const spt_step *s, const spt_drafter *d,
         bytes += s->batch * draft_length *
                  (spt_target_sequence_bytes(t, s->kv_bytes, 0));
     if (d && draft_length > 0)
-        bytes += spt_drafter_weight_bytes(d, t) +
-                 s->batch *
-                     spt_drafter_sequence_bytes(d, t, s->kv_bytes, tokens);
+        bytes +=
+            spt_drafter_weight_bytes(d, t) +
+            s->batch * spt_drafter_sequence_bytes(d, t, s->kv_bytes, tokens);
     spt_attention_shape shape = shape_of(s, t, s->context, draft_length);
     int chunk = s->kernels->count ? s->kernels->configs[0].chunk : 512;
     bytes += spt_model_workspace_bytes(&shape, chunk);
     /* Activations of a layer twice, logits in fp32. */
-    bytes += rows * (4.0 * (double)(t->hidden + t->ffn) * 2 +
-                     (double)t->vocab * 4);
+    bytes +=
+        rows * (4.0 * (double)(t->hidden + t->ffn) * 2 + (double)t->vocab * 4);
     return bytes + reserve_bytes;
 }
 

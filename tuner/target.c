@@ -90,8 +90,9 @@ double spt_target_ffn_params(const spt_target *t)
 static double moe_params(const spt_target *t)
 {
     double h = (double)t->hidden;
-    return 3 * h * ((double)t->experts * (double)t->expert_ffn +
-                    (double)t->shared_ffn) +
+    return 3 * h *
+               ((double)t->experts * (double)t->expert_ffn +
+                (double)t->shared_ffn) +
            h * (double)t->experts;
 }
 
@@ -144,15 +145,14 @@ double spt_target_experts_touched(const spt_target *t, double rows)
     return e * (1 - pow(1 - (double)t->experts_per_token / e, rows));
 }
 
-static spt_status in_range(const spt_target *t, const char *what,
-                           int64_t value, int64_t min, int64_t max,
-                           spt_error *err)
+static spt_status in_range(const spt_target *t, const char *what, int64_t value,
+                           int64_t min, int64_t max, spt_error *err)
 {
     if (value >= min && value <= max)
         return SPT_OK;
-    return spt_fail(err, SPT_E_FORMAT,
-                    "%s: %s is %lld, expected %lld to %lld", t->name, what,
-                    (long long)value, (long long)min, (long long)max);
+    return spt_fail(err, SPT_E_FORMAT, "%s: %s is %lld, expected %lld to %lld",
+                    t->name, what, (long long)value, (long long)min,
+                    (long long)max);
 }
 
 spt_status spt_target_finish(spt_target *t, spt_error *err)
@@ -180,18 +180,17 @@ spt_status spt_target_finish(spt_target *t, spt_error *err)
     if (t->q_heads % t->kv_heads)
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: %lld query heads are no multiple of %lld KV heads",
-                        t->name, (long long)t->q_heads,
-                        (long long)t->kv_heads);
+                        t->name, (long long)t->q_heads, (long long)t->kv_heads);
     if (t->full_layers + t->window_layers + t->linear_layers != t->layers)
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: layers by kind of attention do not add up",
                         t->name);
     if (t->weight_bytes <= 0) {
         double head = (double)t->vocab * (double)t->hidden;
-        t->weight_bytes = (body_params(t) * t->layer_bits +
-                           head * t->head_bits +
-                           (t->tied_head ? 0 : head * t->embed_bits)) /
-                          8;
+        t->weight_bytes =
+            (body_params(t) * t->layer_bits + head * t->head_bits +
+             (t->tied_head ? 0 : head * t->embed_bits)) /
+            8;
     }
     return SPT_OK;
 }
@@ -255,10 +254,9 @@ static spt_status load_gguf(const char *path, spt_target *target,
             close(fd);
         return spt_fail(err, SPT_E_IO, "%s: cannot be read", path);
     }
-    void *data = st.st_size > 0
-                     ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE,
-                            fd, 0)
-                     : MAP_FAILED;
+    void *data = st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ,
+                                       MAP_PRIVATE, fd, 0)
+                                : MAP_FAILED;
     close(fd);
     if (data == MAP_FAILED)
         return spt_fail(err, SPT_E_IO, "%s: empty, or cannot be mapped", path);
@@ -272,8 +270,8 @@ static bool starts_with_gguf(const char *path)
 {
     char magic[4] = {0};
     FILE *file = fopen(path, "rb");
-    bool is = file && fread(magic, 1, 4, file) == 4 &&
-              memcmp(magic, "GGUF", 4) == 0;
+    bool is =
+        file && fread(magic, 1, 4, file) == 4 && memcmp(magic, "GGUF", 4) == 0;
     if (file)
         fclose(file);
     return is;

@@ -14,19 +14,19 @@
 #include "error.h"
 
 typedef struct spt_target {
-    char name[64];    /* qwen3-8b */
+    char name[64]; /* qwen3-8b */
     char source[200]; /* where the shape comes from */
     char drafter[64]; /* preset of its usual external drafter, or "" */
     char weights[16]; /* format, a name of weights.def or "gguf" */
-    bool stand_in;    /* no real model: shape derived from the heads */
+    bool stand_in; /* no real model: shape derived from the heads */
 
-    int64_t layers;     /* decoder layers in all */
+    int64_t layers; /* decoder layers in all */
     int64_t full_layers, window_layers, linear_layers; /* by attention */
-    int64_t window;     /* tokens, of window_layers */
+    int64_t window; /* tokens, of window_layers */
     int64_t hidden, ffn, vocab;
     int64_t q_heads, kv_heads, head_dim;
-    bool tied_head;     /* the embedding is the head */
-    bool output_gate;   /* attention's query projection is twice as wide */
+    bool tied_head; /* the embedding is the head */
+    bool output_gate; /* attention's query projection is twice as wide */
     int64_t mtp_layers; /* of the checkpoint; 0 = none */
 
     /* Mixture of experts; experts 0 = dense. */
@@ -81,8 +81,8 @@ double spt_target_params(const spt_target *target);
 /* KV of one token in one layer, and what a sequence of `context` tokens holds
    in all layers (windows and linear states included). */
 double spt_target_kv_bytes(const spt_target *target, double element_bytes);
-double spt_target_sequence_bytes(const spt_target *target,
-                                 double element_bytes, double context);
+double spt_target_sequence_bytes(const spt_target *target, double element_bytes,
+                                 double context);
 
 /* Experts that n rows touch in one layer, of routing taken as independent. */
 double spt_target_experts_touched(const spt_target *target, double rows);

@@ -84,7 +84,8 @@ static spt_status read_layers(const cJSON *config, const char *where,
                             where, cJSON_GetArraySize(types),
                             (long long)t->layers);
         const cJSON *type;
-        cJSON_ArrayForEach(type, types) {
+        cJSON_ArrayForEach(type, types)
+        {
             const char *text = cJSON_GetStringValue(type);
             if (text && strcmp(text, "full_attention") == 0)
                 t->full_layers++;
@@ -175,7 +176,8 @@ static spt_status open_preset(const cJSON **config, const char *where,
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: schema '%.40s', expected spectune.model/1", where,
                         text);
-    SPT_TRY(spt_json_only(root, where, "schema name source drafter config", err));
+    SPT_TRY(
+        spt_json_only(root, where, "schema name source drafter config", err));
     SPT_TRY(spt_json_text(root, where, "name", &text, err));
     snprintf(t->name, sizeof t->name, "%s", text);
     SPT_TRY(spt_json_text(root, where, "source", &text, err));
@@ -196,8 +198,8 @@ spt_status spt_target_config(const char *text, size_t size, const char *name,
     const cJSON *config = root;
     spt_status status = SPT_OK;
     if (!cJSON_IsObject(root))
-        status = spt_fail(err, SPT_E_FORMAT, "%s: expected a JSON object",
-                          name);
+        status =
+            spt_fail(err, SPT_E_FORMAT, "%s: expected a JSON object", name);
     snprintf(t.source, sizeof t.source, "%s", name);
     if (status == SPT_OK && spt_json_has(root, "schema"))
         status = open_preset(&config, name, &t, err);

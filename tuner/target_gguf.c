@@ -24,12 +24,24 @@ typedef struct text {
 } text;
 
 enum value_type {
-    U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64,
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    F32,
+    BOOL,
+    STRING,
+    ARRAY,
+    U64,
+    I64,
+    F64,
     VALUE_TYPES,
 };
 
 static const uint8_t value_bytes[VALUE_TYPES] = {
-    [U8] = 1, [I8] = 1, [U16] = 2, [I16] = 2, [U32] = 4, [I32] = 4,
+    [U8] = 1,  [I8] = 1,   [U16] = 2, [I16] = 2, [U32] = 4, [I32] = 4,
     [F32] = 4, [BOOL] = 1, [U64] = 8, [I64] = 8, [F64] = 8,
 };
 
@@ -116,13 +128,25 @@ static bool read_integer(cursor *c, uint32_t type, int64_t *value)
 {
     uint64_t raw = read_uint(c, value_bytes[type]);
     switch (type) {
-    case I8: *value = (int8_t)raw; return true;
-    case I16: *value = (int16_t)raw; return true;
-    case I32: *value = (int32_t)raw; return true;
-    case U8: case U16: case U32: case BOOL: case U64: case I64:
+    case I8:
+        *value = (int8_t)raw;
+        return true;
+    case I16:
+        *value = (int16_t)raw;
+        return true;
+    case I32:
+        *value = (int32_t)raw;
+        return true;
+    case U8:
+    case U16:
+    case U32:
+    case BOOL:
+    case U64:
+    case I64:
         *value = (int64_t)raw;
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -143,8 +167,7 @@ static int64_t *key_target(header *h, text key)
         {"expert_count", offsetof(spt_target, experts)},
         {"expert_used_count", offsetof(spt_target, experts_per_token)},
         {"expert_feed_forward_length", offsetof(spt_target, expert_ffn)},
-        {"expert_shared_feed_forward_length",
-         offsetof(spt_target, shared_ffn)},
+        {"expert_shared_feed_forward_length", offsetof(spt_target, shared_ffn)},
         {"nextn_predict_layers", offsetof(spt_target, mtp_layers)},
     };
     size_t prefix = strlen(h->arch);
@@ -235,8 +258,8 @@ static spt_status read_tensor(cursor *c, header *h, const char *name,
         return SPT_OK;
     if (!type)
         return spt_fail(err, SPT_E_UNSUPPORTED,
-                        "%s: GGUF tensor %.*s has an unknown type", name,
-                        shown, label.data);
+                        "%s: GGUF tensor %.*s has an unknown type", name, shown,
+                        label.data);
     if (weights > 1e13)
         return spt_fail(err, SPT_E_FORMAT, "%s: GGUF tensor %.*s is absurd",
                         name, shown, label.data);
@@ -293,8 +316,8 @@ static spt_status settle(header *h, const char *name, spt_error *err)
                         name);
     t->layer_bits = 8 * h->body_bytes / h->body_weights;
     t->embed_bits = 8 * h->embed_bytes / (head > 0 ? head : 1);
-    t->head_bits = h->output ? 8 * h->head_bytes / (head > 0 ? head : 1)
-                             : t->embed_bits;
+    t->head_bits =
+        h->output ? 8 * h->head_bytes / (head > 0 ? head : 1) : t->embed_bits;
     t->weight_bytes = h->body_bytes + h->head_bytes + h->embed_bytes;
     snprintf(t->weights, sizeof t->weights, "gguf");
     snprintf(t->source, sizeof t->source, "%s (GGUF, %s)", name, h->arch);

@@ -32,19 +32,17 @@ static void test_shipped(void)
         "\"target\": \"llama-3.1-8b\", \"workload\": \"chat\","
         "\"words\": \"my prompts\", \"temperature\": 0, \"thinking\": null,"
         "\"survival\": [0.9, 0.8]}]}";
-    CHECK_OK(spt_acceptance_parse(&a, user, strlen(user), "mine.json", 1,
-                                  &err),
+    CHECK_OK(spt_acceptance_parse(&a, user, strlen(user), "mine.json", 1, &err),
              &err, "a user's table");
     t = spt_acceptance_find(&a, "eagle3", NULL, "llama-3.1-8b", "chat");
     CHECK(t && strcmp(t->source, "mine") == 0, "comes before the shipped");
     spt_acceptance_free(&a);
 }
 
-#define TABLE(rest)                                                       \
-    "{\"schema\": \"spectune.acceptance/1\", \"source\": \"test\","       \
-    "\"tables\": [{\"method\": \"eagle3\", \"drafter\": \"d\","           \
-    "\"target\": \"t\", \"workload\": \"chat\", \"words\": \"w\"," rest   \
-    "}]}"
+#define TABLE(rest)                                                 \
+    "{\"schema\": \"spectune.acceptance/1\", \"source\": \"test\"," \
+    "\"tables\": [{\"method\": \"eagle3\", \"drafter\": \"d\","     \
+    "\"target\": \"t\", \"workload\": \"chat\", \"words\": \"w\"," rest "}]}"
 
 static const struct refusal {
     const char *name, *text, *says;
@@ -59,8 +57,7 @@ static const struct refusal {
     {"a match rate of another method",
      TABLE("\"survival\": [0.5], \"match_rate\": 1"), "match_rate"},
     {"an expected length above 1 + D",
-     TABLE("\"expected\": [{\"draft_length\": 2, \"length\": 3.5}]"),
-     "length"},
+     TABLE("\"expected\": [{\"draft_length\": 2, \"length\": 3.5}]"), "length"},
     {"an expected length that shrinks",
      TABLE("\"expected\": [{\"draft_length\": 1, \"length\": 1.8},"
            "{\"draft_length\": 2, \"length\": 1.5}]"),

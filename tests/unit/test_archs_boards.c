@@ -8,11 +8,11 @@
 #include "gen.h"
 
 static const char *const boards[] = {
-    "a100_sxm", "b200_sxm", "b300_sxm", "gb10", "h100_nvl", "h100_sxm",
-    "h200_sxm", "l40s", "rtx_3090", "rtx_4090", "rtx_5060_ti", "rtx_5090",
-    "rtx_a5000", "rtx_pro_6000"};
+    "a100_sxm",    "b200_sxm", "b300_sxm",  "gb10",        "h100_nvl",
+    "h100_sxm",    "h200_sxm", "l40s",      "rtx_3090",    "rtx_4090",
+    "rtx_5060_ti", "rtx_5090", "rtx_a5000", "rtx_pro_6000"};
 static const char *const archs[] = {"sm100", "sm103", "sm120", "sm121",
-                                    "sm80", "sm86", "sm89", "sm90"};
+                                    "sm80",  "sm86",  "sm89",  "sm90"};
 
 static void test_shipped(spt_gen *gen)
 {
@@ -90,8 +90,8 @@ static const struct refusal {
      ":5: sm_count: 100000"},
     {"a figure that is no whole number", "{100, \"SMs\"", "{100.5, \"SMs\"",
      ":5: sm_count: expected a whole number"},
-    {"a figure without source", "{1500, \"MHz\", \"mine\"}",
-     "{1500, \"MHz\"}", ":6: clock_mhz: expected {value"},
+    {"a figure without source", "{1500, \"MHz\", \"mine\"}", "{1500, \"MHz\"}",
+     ":6: clock_mhz: expected {value"},
     {"a bare number", "{1500, \"MHz\", \"mine\"}", "1500", ":6: clock_mhz"},
     {"a figure that is not a number", "{0.9,", "{0/0,", ":8: dram_efficiency"},
     {"an L2 slower than DRAM", "{8000,", "{1000,", ":9: l2_gbps"},

@@ -58,16 +58,16 @@ static void test_target(spt_gen *gen, const char *board, const char *model,
     spt_drafter drafters[6];
     spt_kernels kernels = {configs, 4, NULL, NULL};
     CHECK_OK(spt_gen_board(gen, board, &b, &err), &err, board);
-    spt_status status =
-        model ? spt_target_load(".", model, NULL, &t, &err)
-              : spt_target_stand_in(q, kv, 128, NULL, &t, &err);
+    spt_status status = model ? spt_target_load(".", model, NULL, &t, &err)
+                              : spt_target_stand_in(q, kv, 128, NULL, &t, &err);
     CHECK_OK(status, &err, model ? model : "stand-in");
     CHECK_OK(spt_acceptance_read_all(&a, ".", &err), &err, "tables");
     for (int i = 0; i < 6; i++)
         CHECK_OK(spt_drafter_make(".", methods[i], &t, &drafters[i], &err),
                  &err, methods[i]);
-    spt_choose_input in = {&b, &t, drafters, 6, batches, 3, contexts, 3,
-                           workloads, 3, &a, &kernels, 2, "bf16", "estimate"};
+    spt_choose_input in = {&b, &t,       drafters, 6,         batches,
+                           3,  contexts, 3,        workloads, 3,
+                           &a, &kernels, 2,        "bf16",    "estimate"};
     spt_choices ch;
     if (!CHECK_OK(spt_choose(&in, &ch, &err), &err, "choices"))
         return;
@@ -83,9 +83,9 @@ static void test_target(spt_gen *gen, const char *board, const char *model,
     CHECK(rises, "the ladder rises");
     cJSON *json = cJSON_CreateObject();
     CHECK_OK(spt_answer_json(&in, &ch, json, &err), &err, "as JSON");
-    CHECK_INT(cJSON_GetArraySize(
-                  cJSON_GetObjectItemCaseSensitive(json, "choices")),
-              (long long)ch.count, "with every choice");
+    CHECK_INT(
+        cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "choices")),
+        (long long)ch.count, "with every choice");
     cJSON_Delete(json);
     char *text = NULL;
     size_t size = 0;

@@ -54,8 +54,8 @@ static const struct config {
      "\"vocab_size\":100,\"num_attention_heads\":4}",
      NULL},
     {"a config without layers", "{\"hidden_size\":64}", "num_hidden_layers"},
-    {"a text for a number",
-     "{\"num_hidden_layers\":\"x\",\"hidden_size\":64}", "num_hidden_layers"},
+    {"a text for a number", "{\"num_hidden_layers\":\"x\",\"hidden_size\":64}",
+     "num_hidden_layers"},
     {"heads that do not divide",
      "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
      "\"vocab_size\":100,\"num_attention_heads\":4,\"num_key_value_heads\":3}",
