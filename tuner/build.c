@@ -4,9 +4,8 @@
 
 #include "mem.h"
 
-/* The board that the options name. */
-static spt_status find_board(spt_gen *gen, const char *arch, const char *name,
-                             spt_board *board, spt_error *err)
+spt_status spt_find_board(spt_gen *gen, const char *arch, const char *name,
+                          spt_board *board, spt_error *err)
 {
     size_t length = name ? strlen(name) : 0;
     if (!arch && !name)
@@ -31,7 +30,7 @@ spt_status spt_builder_open(spt_builder *builder, const char *arch,
                             spt_error *err)
 {
     SPT_TRY(spt_gen_open(NULL, &builder->gen, err));
-    SPT_TRY(find_board(builder->gen, arch, board_name, board, err));
+    SPT_TRY(spt_find_board(builder->gen, arch, board_name, board, err));
     builder->board = board;
     return spt_compiler_open(NULL, NULL, &builder->compiler, err);
 }

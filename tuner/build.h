@@ -46,4 +46,11 @@ spt_status spt_build(const spt_builder *builder, const spt_build_item *items,
                      size_t count, spt_built *built, spt_error *err);
 void spt_built_free(spt_built *built);
 
+/*
+ * The board that --arch and --board name: a name of archs/, or a file whose
+ * name ends in .lua; NULL = not given.
+ */
+spt_status spt_find_board(spt_gen *gen, const char *arch, const char *name,
+                          spt_board *board, spt_error *err);
+
 #endif
