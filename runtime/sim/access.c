@@ -34,17 +34,17 @@ static unsigned space_of_insn(const sim_insn *in, const sim_warp *w,
     return local ? PTX_LOCAL : PTX_PARAM;
 }
 
-#define EACH_LANE(exec, body)                                        \
-    do {                                                             \
-        if ((exec) == UINT32_MAX)                                    \
-            for (unsigned l = 0; l < SIM_LANES; l++) {               \
-                body;                                                \
-            }                                                        \
-        else                                                         \
-            for (uint32_t rest = (exec); rest; rest &= rest - 1) {   \
-                unsigned l = sim_first_lane(rest);                   \
-                body;                                                \
-            }                                                        \
+#define EACH_LANE(exec, body)                                      \
+    do {                                                           \
+        if ((exec) == UINT32_MAX)                                  \
+            for (unsigned l = 0; l < SIM_LANES; l++) {             \
+                body;                                              \
+            }                                                      \
+        else                                                       \
+            for (uint32_t rest = (exec); rest; rest &= rest - 1) { \
+                unsigned l = sim_first_lane(rest);                 \
+                body;                                              \
+            }                                                      \
     } while (0)
 
 /* Extends an element to its register: by its sign, or with zeros. */
@@ -61,9 +61,8 @@ static inline uint64_t extended(uint64_t value, uint32_t bytes,
 }
 
 /* Element number i of every lane into the register of arg. */
-static void load_element(const sim_access *a, uint8_t *regs,
-                         const sim_arg *arg, uint32_t bytes, uint32_t i,
-                         bool is_signed)
+static void load_element(const sim_access *a, uint8_t *regs, const sim_arg *arg,
+                         uint32_t bytes, uint32_t i, bool is_signed)
 {
     uint32_t exec = a->exec, at = i * bytes;
     uint32_t *d32 = SIM_U32(arg->slot);
@@ -82,8 +81,7 @@ static void load_element(const sim_access *a, uint8_t *regs,
     } else if (bytes == 8) {
         EACH_LANE(exec, memcpy(&d64[l], a->at[l] + at, 8));
     } else if (bytes == 16) {
-        EACH_LANE(exec,
-                  memcpy(regs + arg->slot + 16 * l, a->at[l] + at, 16));
+        EACH_LANE(exec, memcpy(regs + arg->slot + 16 * l, a->at[l] + at, 16));
     } else {
         EACH_LANE(exec, {
             uint64_t value = 0;
@@ -191,11 +189,11 @@ static inline void st(const sim_insn *in, sim_warp *w, uint8_t *regs,
 }
 
 /* One handler per choice that is known beforehand. */
-#define VARIANT(name, body, checks, strong, count)                      \
-    static void name(const sim_insn *in, sim_warp *w, uint8_t *regs,    \
-                     uint32_t exec)                                     \
-    {                                                                   \
-        body(in, w, regs, exec, checks, strong, count);                 \
+#define VARIANT(name, body, checks, strong, count)                   \
+    static void name(const sim_insn *in, sim_warp *w, uint8_t *regs, \
+                     uint32_t exec)                                  \
+    {                                                                \
+        body(in, w, regs, exec, checks, strong, count);              \
     }
 VARIANT(ld_plain, ld, false, false, SIM_COUNT_LD)
 VARIANT(ld_plain_l2, ld, false, false, SIM_COUNT_LD | SIM_COUNT_BYPASS_L1)

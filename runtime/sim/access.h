@@ -21,18 +21,18 @@ enum { SIM_ACCESS_MAX = 32, SIM_RANGES = 4 };
 typedef struct sim_access {
     const sim_insn *in;
     sim_warp *w;
-    uint32_t exec;  /* lanes that take part */
+    uint32_t exec; /* lanes that take part */
     uint32_t bytes; /* per lane, 1 to 32: a power of two */
     bool write, checks;
-    bool strong;    /* ordered by itself: atomics, volatile, .relaxed, ... */
-    bool async;     /* the copy engine's, not this thread's */
-    bool run;       /* result: all lanes, side by side in lane order */
-    int count;      /* sim_count_kind, or -1 */
+    bool strong; /* ordered by itself: atomics, volatile, .relaxed, ... */
+    bool async; /* the copy engine's, not this thread's */
+    bool run; /* result: all lanes, side by side in lane order */
+    int count; /* sim_count_kind, or -1 */
     uint64_t addr[SIM_LANES];
     uint8_t *at[SIM_LANES]; /* result, valid for lanes of exec */
-    uint32_t staged;        /* lanes whose at[] is scratch */
-    uint32_t local;         /* lanes to be written back to local memory */
-    uint32_t failed;        /* lanes that had a fatal fault */
+    uint32_t staged; /* lanes whose at[] is scratch */
+    uint32_t local; /* lanes to be written back to local memory */
+    uint32_t failed; /* lanes that had a fatal fault */
     uint8_t scratch[SIM_LANES][SIM_ACCESS_MAX];
 } sim_access;
 
@@ -41,7 +41,7 @@ typedef struct sim_cta_memory {
     sim_range ranges[SIM_RANGES]; /* allocations used last, newest first */
     uint64_t *shared_bits; /* written; NULL without checks */
     uint64_t *flight_bits; /* destination of an asynchronous copy */
-    uint32_t flights;      /* lanes' copies in flight */
+    uint32_t flights; /* lanes' copies in flight */
     struct sim_race *race; /* NULL without checks */
     struct sim_mbarriers *mbarriers;
 } sim_cta_memory;
@@ -70,8 +70,8 @@ static inline void sim_access_addresses(const sim_arg *arg, const sim_warp *w,
             addr[l] = base[l] + offset;
     } else {
         const uint32_t *base = (const void *)(regs + arg->slot);
-        uint64_t mask = arg->flags & SIM_ARG_FRAME ? ~UINT64_C(0)
-                                                   : SIM_WINDOW_MASK;
+        uint64_t mask =
+            arg->flags & SIM_ARG_FRAME ? ~UINT64_C(0) : SIM_WINDOW_MASK;
         for (int l = 0; l < SIM_LANES; l++)
             addr[l] = (base[l] + offset) & mask;
     }
@@ -110,8 +110,7 @@ sim_op sim_mbarrier_op(const ptx_insn *insn, bool checks);
 /* Shared offset of a lane's 32-bit, 64-bit or generic shared address. */
 static inline uint64_t sim_shared_offset(uint64_t address)
 {
-    return address >= SIM_SHARED_WINDOW ? address - SIM_SHARED_WINDOW
-                                        : address;
+    return address >= SIM_SHARED_WINDOW ? address - SIM_SHARED_WINDOW : address;
 }
 
 #endif

@@ -27,8 +27,7 @@ static uint32_t small_float(ptx_mod op, uint32_t a, uint32_t b, bool bf16)
 {
     float x = bf16 ? sim_bf16_value(a) : sim_half_value(a);
     float y = bf16 ? sim_bf16_value(b) : sim_half_value(b);
-    float r = op == PTX_MOD_ADD ? x + y
-                                : float_minmax(x, y, op == PTX_MOD_MAX);
+    float r = op == PTX_MOD_ADD ? x + y : float_minmax(x, y, op == PTX_MOD_MAX);
     return bf16 ? sim_bf16_bits(r) : sim_half_bits(r);
 }
 
@@ -180,8 +179,8 @@ static void run(const sim_insn *in, uint8_t *regs, sim_access *a,
             uint8_t *at = a->at[l] + i * o->bytes;
             atom_value old = {0, 0}, c = {0, 0};
             memcpy(&old, at, o->bytes);
-            atom_value b = lane_value(
-                regs, &args->arg[args->first[s] + i], l, o->bytes);
+            atom_value b =
+                lane_value(regs, &args->arg[args->first[s] + i], l, o->bytes);
             if (three)
                 c = lane_value(regs, &args->arg[args->first[s + 1] + i], l,
                                o->bytes);

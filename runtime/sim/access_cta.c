@@ -35,8 +35,8 @@ bool sim_memory_cta_open(sim_cta *cta)
         mem->flight_bits = spt_calloc(words, sizeof(uint64_t));
         mem->race = sim_race_new(cta->shared_bytes, cta->n_warps);
         mem->mbarriers = sim_mbarriers_new(cta->n_warps);
-        ok = mem->shared_bits && mem->flight_bits && mem->race &&
-             mem->mbarriers;
+        ok =
+            mem->shared_bits && mem->flight_bits && mem->race && mem->mbarriers;
     }
     for (uint32_t i = 0; ok && i < cta->n_warps; i++)
         ok = warp_open(&cta->warps[i], cta->launch->local_bytes, checks);

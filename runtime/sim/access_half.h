@@ -37,8 +37,7 @@ static inline uint32_t sim_half_bits(float f)
     uint32_t mantissa = (magnitude & 0x7fffff) | 0x800000;
     int drop = exponent < -14 ? -1 - exponent : 13;
     uint32_t kept = mantissa >> drop, rest = mantissa & ((1u << drop) - 1);
-    kept += rest > 1u << (drop - 1) ||
-            (rest == 1u << (drop - 1) && (kept & 1));
+    kept += rest > 1u << (drop - 1) || (rest == 1u << (drop - 1) && (kept & 1));
     if (exponent >= -14)
         kept += (uint32_t)(exponent + 14) << 10;
     return sign | kept;

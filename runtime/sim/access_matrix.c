@@ -55,8 +55,7 @@ static void ldmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access a;
     if (!sim_whole_warp(w, in, exec) && !exec)
         return;
-    start(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16, false,
-          checks);
+    start(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16, false, checks);
     sim_access_addresses(&args->arg[args->first[1]], w, regs, a.addr);
     sim_access_resolve(&a, in->src->space);
     for (uint32_t i = 0; i < n; i++) {
@@ -82,14 +81,12 @@ static void stmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access a;
     if (!sim_whole_warp(w, in, exec) && !exec)
         return;
-    start(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16, true,
-          checks);
+    start(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16, true, checks);
     sim_access_addresses(&args->arg[args->first[0]], w, regs, a.addr);
     sim_access_resolve(&a, in->src->space);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rows[SIM_LANES];
-        memcpy(rows, SIM_U32(args->arg[args->first[1] + i].slot),
-               sizeof rows);
+        memcpy(rows, SIM_U32(args->arg[args->first[1] + i].slot), sizeof rows);
         if (trans)
             transpose16(rows, rows);
         for (int r = 0; r < 8; r++)
@@ -104,8 +101,8 @@ static void op_ldmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
     ldmatrix(in, w, regs, exec, false);
 }
 
-static void op_ldmatrix_checked(const sim_insn *in, sim_warp *w,
-                                uint8_t *regs, uint32_t exec)
+static void op_ldmatrix_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                                uint32_t exec)
 {
     ldmatrix(in, w, regs, exec, true);
 }
@@ -116,8 +113,8 @@ static void op_stmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
     stmatrix(in, w, regs, exec, false);
 }
 
-static void op_stmatrix_checked(const sim_insn *in, sim_warp *w,
-                                uint8_t *regs, uint32_t exec)
+static void op_stmatrix_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                                uint32_t exec)
 {
     stmatrix(in, w, regs, exec, true);
 }
@@ -189,8 +186,7 @@ typedef struct mma_temp {
         __attribute__((aligned(MMA_ALIGN)));
 } mma_temp;
 
-static int pointers(const sim_insn *in, uint8_t *regs, int operand,
-                    void **out)
+static int pointers(const sim_insn *in, uint8_t *regs, int operand, void **out)
 {
     const sim_args *args = in->args;
     int n = args->first[operand + 1] - args->first[operand];
@@ -235,27 +231,45 @@ static void mma(const sim_insn *in, sim_warp *w, uint8_t *regs, uint32_t exec,
                        bytes);
 }
 
+/* Of m16n8k16 the operands' places are known, and D is C as a rule. */
+static inline void mma_common(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                              uint32_t exec, sim_mma m, sim_mma_function *f)
+{
+    const sim_arg *g = in->args->arg;
+    for (int i = 0; i < 4; i++)
+        if (g[i].slot != g[10 + i].slot || exec != UINT32_MAX) {
+            mma(in, w, regs, exec, m, f);
+            return;
+        }
+    void *d[4] = {regs + g[0].slot, regs + g[1].slot, regs + g[2].slot,
+                  regs + g[3].slot};
+    const void *a[4] = {regs + g[4].slot, regs + g[5].slot, regs + g[6].slot,
+                        regs + g[7].slot};
+    const void *b[2] = {regs + g[8].slot, regs + g[9].slot};
+    f(&m, d, a, b, (const void *const *)d);
+}
+
 /* The two shapes that kernels live on are known beforehand. */
 #define MMA_BF16 ((sim_mma){SIM_MMA_BF16, SIM_MMA_BF16, 16, 15, 0, 0, 0, 0})
 #define MMA_F16 ((sim_mma){SIM_MMA_F16, SIM_MMA_F16, 16, 15, 0, 0, 0, 0})
 
-#define MMA_HANDLERS(unit)                                                \
-    static void op_mma_##unit(const sim_insn *in, sim_warp *w,            \
-                              uint8_t *regs, uint32_t exec)               \
-    {                                                                     \
-        sim_mma m;                                                        \
-        describe(in->src, &m);                                            \
-        mma(in, w, regs, exec, m, sim_mma_##unit);                        \
-    }                                                                     \
-    static void op_mma_bf16_##unit(const sim_insn *in, sim_warp *w,       \
-                                   uint8_t *regs, uint32_t exec)          \
-    {                                                                     \
-        mma(in, w, regs, exec, MMA_BF16, sim_mma_##unit);                 \
-    }                                                                     \
-    static void op_mma_f16_##unit(const sim_insn *in, sim_warp *w,        \
-                                  uint8_t *regs, uint32_t exec)           \
-    {                                                                     \
-        mma(in, w, regs, exec, MMA_F16, sim_mma_##unit);                  \
+#define MMA_HANDLERS(unit)                                                    \
+    static void op_mma_##unit(const sim_insn *in, sim_warp *w, uint8_t *regs, \
+                              uint32_t exec)                                  \
+    {                                                                         \
+        sim_mma m;                                                            \
+        describe(in->src, &m);                                                \
+        mma(in, w, regs, exec, m, sim_mma_##unit);                            \
+    }                                                                         \
+    static void op_mma_bf16_##unit(const sim_insn *in, sim_warp *w,           \
+                                   uint8_t *regs, uint32_t exec)              \
+    {                                                                         \
+        mma_common(in, w, regs, exec, MMA_BF16, sim_mma_##unit);              \
+    }                                                                         \
+    static void op_mma_f16_##unit(const sim_insn *in, sim_warp *w,            \
+                                  uint8_t *regs, uint32_t exec)               \
+    {                                                                         \
+        mma_common(in, w, regs, exec, MMA_F16, sim_mma_##unit);               \
     }
 MMA_HANDLERS(plain)
 MMA_HANDLERS(avx2)

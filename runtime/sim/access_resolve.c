@@ -17,9 +17,8 @@ void sim_insn_report(sim_warp *w, const sim_insn *in, spt_sim_kind kind,
         sim_report_add(kind, &place, address, 1, 0, detail);
     }
     if (sim_kind_is_fatal(kind))
-        sim_fault(w, kind == SPT_SIM_MISALIGNED
-                         ? CUDA_ERROR_MISALIGNED_ADDRESS
-                         : CUDA_ERROR_ILLEGAL_ADDRESS);
+        sim_fault(w, kind == SPT_SIM_MISALIGNED ? CUDA_ERROR_MISALIGNED_ADDRESS
+                                                : CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 void sim_access_report(const sim_access *a, spt_sim_kind kind, uint32_t lanes,
@@ -138,8 +137,9 @@ static void written(sim_access *a, uint64_t *bits, const uint64_t *offset,
     unsigned first = sim_first_lane(lanes);
     for (uint32_t rest = lanes; rest && run; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
-        run = offset[l] == low + (uint64_t)__builtin_popcount(
-                                     lanes & ((1u << l) - 1)) * a->bytes;
+        run = offset[l] ==
+              low + (uint64_t)__builtin_popcount(lanes & ((1u << l) - 1)) *
+                        a->bytes;
     }
     if (run && offset[first] == low) {
         bits_set(bits, low, span);
@@ -167,8 +167,7 @@ static void outside(sim_access *a, uint32_t lane, spt_sim_kind kind)
                      (unsigned long long)r.size);
         }
     } else if (near.size && va - near.va - near.size < 1 << 20) {
-        snprintf(text, sizeof text,
-                 "%llu bytes behind an allocation of %llu",
+        snprintf(text, sizeof text, "%llu bytes behind an allocation of %llu",
                  (unsigned long long)(va - near.va - near.size),
                  (unsigned long long)near.size);
     }
@@ -247,8 +246,7 @@ static const sim_range *range_of(sim_access *a, uint64_t va)
 static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
 {
     if (a->count >= 0)
-        sim_count_global(a->w->cta->counts, a->count, a->addr, lanes,
-                         a->bytes);
+        sim_count_global(a->w->cta->counts, a->count, a->addr, lanes, a->bytes);
     uint64_t offset[SIM_LANES];
     const sim_range *r = range_of(a, a->addr[0]);
     if (r && all_inside(a, r->va, r->size, r->host, offset)) {
@@ -272,8 +270,7 @@ static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
 }
 
 /* Lanes that touch what a copy has yet to bring; reads get the old bytes. */
-static uint32_t in_flight(sim_access *a, uint32_t lanes,
-                          const uint64_t *offset)
+static uint32_t in_flight(sim_access *a, uint32_t lanes, const uint64_t *offset)
 {
     const sim_cta_memory *mem = sim_cta_memory_of(a->w);
     uint32_t bad = 0;
@@ -283,8 +280,8 @@ static uint32_t in_flight(sim_access *a, uint32_t lanes,
             bad |= 1u << l;
     }
     if (bad)
-        sim_access_report(a, a->write ? SPT_SIM_ASYNC_WRITE
-                                      : SPT_SIM_ASYNC_READ, bad, "");
+        sim_access_report(
+            a, a->write ? SPT_SIM_ASYNC_WRITE : SPT_SIM_ASYNC_READ, bad, "");
     if (bad && !a->write)
         unwritten(a, mem->shared_bits, offset, bad);
     return bad;
@@ -384,13 +381,13 @@ static void resolve_local(sim_access *a, uint32_t lanes, uint64_t window)
     sim_warp *w = a->w;
     if (a->count >= 0) {
         uint64_t at[SIM_LANES];
-        uint64_t base = SIM_LOCAL_WINDOW +
-                        w->index * w->local_bytes * SIM_LANES;
+        uint64_t base =
+            SIM_LOCAL_WINDOW + w->index * w->local_bytes * SIM_LANES;
         for (unsigned l = 0; l < SIM_LANES; l++)
             at[l] = base + local_at(a->addr[l] - window, l);
         sim_count_global(w->cta->counts,
-                         a->write ? SIM_COUNT_LOCAL_ST : SIM_COUNT_LOCAL_LD,
-                         at, lanes, a->bytes < 4 ? a->bytes : 4);
+                         a->write ? SIM_COUNT_LOCAL_ST : SIM_COUNT_LOCAL_LD, at,
+                         lanes, a->bytes < 4 ? a->bytes : 4);
     }
     lanes = aligned(a, lanes);
     uint32_t bad = 0, unset = 0;

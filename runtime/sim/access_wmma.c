@@ -78,9 +78,8 @@ static void element_addresses(sim_access *a, const uint64_t *base,
     unsigned per = lines * length / SIM_LANES;
     bool row = ptx_has(in->src, PTX_MOD_ROW);
     bool along = row == (which != PART_B); /* lines are contiguous */
-    const sim_arg *stride = in->src->n_operands > 2
-                                ? &in->args->arg[in->args->first[2]]
-                                : NULL;
+    const sim_arg *stride =
+        in->src->n_operands > 2 ? &in->args->arg[in->args->first[2]] : NULL;
     for (unsigned l = 0; l < SIM_LANES; l++) {
         uint64_t lead = along ? length : lines;
         if (stride) {
@@ -97,8 +96,7 @@ static void element_addresses(sim_access *a, const uint64_t *base,
 
 /* Value of element i in the fragment's registers, and back. */
 static uint64_t fragment_get(const uint8_t *regs, const sim_insn *in,
-                             int operand, unsigned bits, unsigned l,
-                             unsigned i)
+                             int operand, unsigned bits, unsigned l, unsigned i)
 {
     const sim_arg *arg = &in->args->arg[in->args->first[operand]];
     if (bits >= 32) {
@@ -113,8 +111,7 @@ static uint64_t fragment_get(const uint8_t *regs, const sim_insn *in,
 }
 
 static void fragment_set(uint8_t *regs, const sim_insn *in, int operand,
-                         unsigned bits, unsigned l, unsigned i,
-                         uint64_t value)
+                         unsigned bits, unsigned l, unsigned i, uint64_t value)
 {
     const sim_arg *arg = &in->args->arg[in->args->first[operand]];
     if (bits >= 32) {
@@ -159,9 +156,9 @@ static void transfer(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access_addresses(&args->arg[args->first[address]], w, regs, base);
     a.bytes = unit * bits / 8;
     unsigned n = lines * length / SIM_LANES;
-    unsigned held = (unsigned)(args->first[fragment + 1] -
-                               args->first[fragment]) *
-                    (bits < 32 ? 32 / bits : 1);
+    unsigned held =
+        (unsigned)(args->first[fragment + 1] - args->first[fragment]) *
+        (bits < 32 ? 32 / bits : 1);
     for (unsigned i = 0; i < n; i += unit) {
         element_addresses(&a, base, in, regs, which, bits, i);
         sim_access_resolve(&a, in->src->space);
@@ -169,15 +166,15 @@ static void transfer(const sim_insn *in, sim_warp *w, uint8_t *regs,
             unsigned l = sim_first_lane(rest);
             uint64_t value = 0;
             if (write) {
-                value = fragment_get(regs, in, fragment, unit * bits, l,
-                                     i / unit);
+                value =
+                    fragment_get(regs, in, fragment, unit * bits, l, i / unit);
                 memcpy(a.at[l], &value, a.bytes);
                 continue;
             }
             memcpy(&value, a.at[l], a.bytes);
             for (unsigned again = i; again < held; again += n)
-                fragment_set(regs, in, fragment, unit * bits, l,
-                             again / unit, value);
+                fragment_set(regs, in, fragment, unit * bits, l, again / unit,
+                             value);
         }
         sim_access_finish(&a);
     }
@@ -234,14 +231,14 @@ typedef struct wmma_data {
 } wmma_data;
 
 static void gather(const uint8_t *regs, const sim_insn *in, int operand,
-                   unsigned type, unsigned lines, unsigned length,
-                   double *out, unsigned room)
+                   unsigned type, unsigned lines, unsigned length, double *out,
+                   unsigned room)
 {
     unsigned per = lines * length / SIM_LANES, bits = bits_of(type);
     for (unsigned number = 0; number < lines * length; number++)
         out[number / length * room + number % length] =
-            number_of(type, fragment_get(regs, in, operand, bits,
-                                         number / per, number % per));
+            number_of(type, fragment_get(regs, in, operand, bits, number / per,
+                                         number % per));
 }
 
 static float tree(const double *a, const double *b, unsigned n)
@@ -264,7 +261,7 @@ static uint64_t integer_result(const ptx_insn *insn, const double *a,
     int64_t sum = (int64_t)c;
     bool bit = insn->types[1] == PTX_B1, xor = ptx_has(insn, PTX_MOD_XOR);
     for (unsigned i = 0; i < k; i++)
-        sum += bit && xor ? a[i] != b[i] : (int64_t)(a[i] * b[i]);
+        sum += bit && xor? a[i] != b[i] : (int64_t)(a[i] * b[i]);
     if (ptx_has(insn, PTX_MOD_SATFINITE)) {
         sum = sum > INT32_MAX ? INT32_MAX : sum;
         sum = sum < INT32_MIN ? INT32_MIN : sum;
@@ -311,8 +308,8 @@ static void op_mma(const sim_insn *in, sim_warp *w, uint8_t *regs,
     unsigned per = s->m * s->n / SIM_LANES, bits = bits_of(td);
     for (unsigned number = 0; number < s->m * s->n; number++) {
         unsigned r = number / s->n, c = number % s->n, l = number / per;
-        uint64_t value = result_bits(insn, data->a[r], data->b[c],
-                                     data->c[r][c], s->k);
+        uint64_t value =
+            result_bits(insn, data->a[r], data->b[c], data->c[r][c], s->k);
         if (exec >> l & 1)
             fragment_set(regs, in, 0, bits, l, number % per, value);
     }

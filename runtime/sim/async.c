@@ -46,8 +46,7 @@ static sim_copy *append(sim_async *async)
 }
 
 static void fill_access(sim_access *a, const sim_insn *in, sim_warp *w,
-                        uint32_t lanes, uint32_t bytes, bool write,
-                        bool checks)
+                        uint32_t lanes, uint32_t bytes, bool write, bool checks)
 {
     a->in = in;
     a->w = w;
@@ -160,8 +159,8 @@ static void op_cp_async(const sim_insn *in, sim_warp *w, uint8_t *regs,
     cp_async(in, w, regs, exec, false);
 }
 
-static void op_cp_async_checked(const sim_insn *in, sim_warp *w,
-                                uint8_t *regs, uint32_t exec)
+static void op_cp_async_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                                uint32_t exec)
 {
     cp_async(in, w, regs, exec, true);
 }

@@ -13,13 +13,13 @@
 /* One warp instruction's copies, 4 to 16 bytes per lane. */
 typedef struct sim_copy {
     const sim_insn *in;
-    uint32_t lanes;           /* not done yet */
+    uint32_t lanes; /* not done yet */
     uint8_t bytes;
     uint32_t group[SIM_LANES]; /* number of the commit that takes the lane */
-    uint32_t to[SIM_LANES];    /* shared offset */
-    uint8_t size[SIM_LANES];   /* bytes read; the rest is zeros */
+    uint32_t to[SIM_LANES]; /* shared offset */
+    uint8_t size[SIM_LANES]; /* bytes read; the rest is zeros */
     const uint8_t *from[SIM_LANES]; /* NULL: data has all that is read */
-    uint8_t data[SIM_LANES][16];    /* as it was when issued */
+    uint8_t data[SIM_LANES][16]; /* as it was when issued */
 } sim_copy;
 
 /* A mbarrier that lanes arrive on once their copies so far are done. */

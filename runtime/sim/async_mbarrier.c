@@ -91,8 +91,7 @@ static uint64_t pack(const state *s)
 {
     return (uint64_t)s->phase | (uint64_t)s->expected << 1 |
            (uint64_t)s->pending << 21 |
-           ((uint64_t)(uint32_t)s->tx & 0x1fffff) << 41 |
-           (uint64_t)MARK << 62;
+           ((uint64_t)(uint32_t)s->tx & 0x1fffff) << 41 | (uint64_t)MARK << 62;
 }
 
 /* The object's place, or NULL with a report. */
@@ -207,16 +206,14 @@ static void settle(sim_cta *cta, uint32_t address)
                     (--async->n_deferred - d) * sizeof one);
             sim_async_perform(w, one.copies, one.lanes);
             sim_mbarrier_arrive(w, one.in, sim_first_lane(one.lanes), address,
-                                (uint32_t)__builtin_popcount(one.lanes),
-                                false);
+                                (uint32_t)__builtin_popcount(one.lanes), false);
         }
     }
 }
 
 static const sim_arg *operand(const sim_insn *in, int i)
 {
-    return i < in->src->n_operands ? &in->args->arg[in->args->first[i]]
-                                   : NULL;
+    return i < in->src->n_operands ? &in->args->arg[in->args->first[i]] : NULL;
 }
 
 static uint32_t lane_u32(const uint8_t *regs, const sim_arg *arg, unsigned l,
@@ -228,7 +225,7 @@ static uint32_t lane_u32(const uint8_t *regs, const sim_arg *arg, unsigned l,
     return value;
 }
 
-#define EACH(exec, l) \
+#define EACH(exec, l)                   \
     for (uint32_t rest = (exec), l = 0; \
          rest && (l = sim_first_lane(rest), true); rest &= rest - 1)
 
@@ -237,7 +234,8 @@ static void op_init(const sim_insn *in, sim_warp *w, uint8_t *regs,
 {
     uint64_t addr[SIM_LANES];
     sim_access_addresses(operand(in, 0), w, regs, addr);
-    EACH(exec, l) {
+    EACH(exec, l)
+    {
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
         uint32_t count = lane_u32(regs, operand(in, 1), l, 1);
         if (count < 1 || count > COUNT_MAX) {
@@ -260,7 +258,8 @@ static void op_inval(const sim_insn *in, sim_warp *w, uint8_t *regs,
 {
     uint64_t addr[SIM_LANES];
     sim_access_addresses(operand(in, 0), w, regs, addr);
-    EACH(exec, l) {
+    EACH(exec, l)
+    {
         state s;
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
         if (get(w, in, l, at, &s))
@@ -268,13 +267,13 @@ static void op_inval(const sim_insn *in, sim_warp *w, uint8_t *regs,
     }
 }
 
-static void op_tx(const sim_insn *in, sim_warp *w, uint8_t *regs,
-                  uint32_t exec)
+static void op_tx(const sim_insn *in, sim_warp *w, uint8_t *regs, uint32_t exec)
 {
     uint64_t addr[SIM_LANES];
     int sign = in->src->op == PTX_OP_MBARRIER_EXPECT_TX ? 1 : -1;
     sim_access_addresses(operand(in, 0), w, regs, addr);
-    EACH(exec, l) {
+    EACH(exec, l)
+    {
         state s;
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
         if (!get(w, in, l, at, &s))
@@ -295,7 +294,8 @@ static void op_arrive(const sim_insn *in, sim_warp *w, uint8_t *regs,
     bool drop = in->src->op == PTX_OP_MBARRIER_ARRIVE_DROP;
     bool bytes = ptx_has(in->src, PTX_MOD_EXPECT_TX);
     sim_access_addresses(operand(in, 1), w, regs, addr);
-    EACH(exec, l) {
+    EACH(exec, l)
+    {
         state s;
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
         if (!get(w, in, l, at, &s))
@@ -317,7 +317,8 @@ static void op_wait(const sim_insn *in, sim_warp *w, uint8_t *regs,
     const sim_arg *d = operand(in, 0), *token = operand(in, 2);
     uint32_t done = 0;
     sim_access_addresses(operand(in, 1), w, regs, addr);
-    EACH(exec, l) {
+    EACH(exec, l)
+    {
         state s;
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
         settle(w->cta, at);
@@ -339,7 +340,7 @@ static void op_pending(const sim_insn *in, sim_warp *w, uint8_t *regs,
     (void)w;
     const uint64_t *token = SIM_U64(operand(in, 1)->slot);
     EACH(exec, l)
-        SIM_U32(operand(in, 0)->slot)[l] = unpack(token[l]).pending;
+    SIM_U32(operand(in, 0)->slot)[l] = unpack(token[l]).pending;
 }
 
 sim_op sim_mbarrier_op(const ptx_insn *insn, bool checks)

@@ -38,8 +38,8 @@ INLINE f32x8 half_to_float(u32x8 h)
 #ifdef SIM_AVX2
     __m256i v = (__m256i)h;
     __m256i packed = _mm256_packus_epi32(v, v);
-    __m128i low = _mm256_castsi256_si128(
-        _mm256_permute4x64_epi64(packed, 0x08));
+    __m128i low =
+        _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
     return (f32x8)_mm256_cvtph_ps(low);
 #else
     u32x8 magnitude = h & 0x7fff;
@@ -109,11 +109,9 @@ INLINE void columns(const uint32_t *reg, u32x8 out[4])
 {
     const u32x8 *r = (const u32x8 *)reg;
     u32x8 p0 = __builtin_shufflevector(r[0], r[1], 0, 8, 1, 9, 4, 12, 5, 13);
-    u32x8 q0 =
-        __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
+    u32x8 q0 = __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
     u32x8 p1 = __builtin_shufflevector(r[2], r[3], 0, 8, 1, 9, 4, 12, 5, 13);
-    u32x8 q1 =
-        __builtin_shufflevector(r[2], r[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    u32x8 q1 = __builtin_shufflevector(r[2], r[3], 2, 10, 3, 11, 6, 14, 7, 15);
     out[0] = __builtin_shufflevector(p0, p1, 0, 1, 8, 9, 4, 5, 12, 13);
     out[1] = __builtin_shufflevector(p0, p1, 2, 3, 10, 11, 6, 7, 14, 15);
     out[2] = __builtin_shufflevector(q0, q1, 0, 1, 8, 9, 4, 5, 12, 13);
@@ -157,8 +155,8 @@ static uint32_t half_from_float(uint32_t f)
 INLINE f32x8 half_row_load(const uint32_t *reg, int g)
 {
     u32x4 v = ((const u32x4 *)reg)[g];
-    u32x8 wide = __builtin_shufflevector(v & 0xffff, v >> 16, 0, 1, 2, 3, 4,
-                                         5, 6, 7);
+    u32x8 wide =
+        __builtin_shufflevector(v & 0xffff, v >> 16, 0, 1, 2, 3, 4, 5, 6, 7);
     return half_to_float(wide);
 }
 
@@ -166,8 +164,8 @@ INLINE void half_row_store(uint32_t *reg, int g, f32x8 row)
 {
     u32x8 bits = (u32x8)row;
     for (int t = 0; t < 4; t++)
-        reg[4 * g + t] = half_from_float(bits[t]) |
-                         half_from_float(bits[t + 4]) << 16;
+        reg[4 * g + t] = half_from_float(bits[t]) | half_from_float(bits[t + 4])
+                                                        << 16;
 }
 
 INLINE f32x8 canonical(f32x8 v)
@@ -181,16 +179,27 @@ INLINE f32x8 splat(const float *p)
     return (f32x8){*p, *p, *p, *p, *p, *p, *p, *p};
 }
 
-/* a: element of one row at k; stride 32 floats per (part, element). */
-#define A_AT(k) \
-    (a + (((k) / (4 * E)) * (m / 8) * E + (k) % E) * 32 + (k) / E % 4)
+/*
+ * Halves convert fastest in memory order: then the elements of a lane lie side
+ * by side (PAIRED), otherwise element j of all lanes does.
+ */
+#ifdef SIM_AVX2
+#define PAIRED(element) ((element) == SIM_MMA_F16)
+#else
+#define PAIRED(element) ((void)(element), false)
+#endif
+
+/* a: element of one row at k; 32 E floats per register of A. */
+#define A_AT(k)                               \
+    (a + ((k) / (4 * E)) * (m / 8) * E * 32 + \
+     (paired ? (k) % (4 * E) : (k) % E * 32 + (k) / E % 4))
 #define TREE1(k) (splat(A_AT(k)) * b[k])
 #define TREE2(k) (TREE1(k) + TREE1((k) + 1))
 #define TREE4(k) (TREE2(k) + TREE2((k) + 2))
 
 /* Sum over n values of k from k on, as a tree; n a power of two >= 4. */
 INLINE f32x8 tree(const float *a, const f32x8 *b, const int m, const int E,
-                  const int k, const int n)
+                  const bool paired, const int k, const int n)
 {
     f32x8 s0 = TREE4(k);
     if (n == 4)
@@ -213,7 +222,13 @@ INLINE void unpack(const sim_mma *mma, const void *const *ra,
                    const int E, const int m, const int k)
 {
     (void)mma;
-    for (int i = 0; i < m / 8 * (k / (4 * E)); i++)
+#ifdef SIM_AVX2
+    for (int i = 0; PAIRED(ea) && i < m / 8 * (k / (4 * E)); i++)
+        for (int q = 0; q < 8; q++)
+            _mm256_store_ps(a + i * 64 + q * 8,
+                            _mm256_cvtph_ps(((const __m128i *)ra[i])[q]));
+#endif
+    for (int i = 0; !PAIRED(ea) && i < m / 8 * (k / (4 * E)); i++)
         for (int j = 0; j < E; j++)
             for (int q = 0; q < 4; q++)
                 *(f32x8 *)(a + (i * E + j) * 32 + q * 8) =
@@ -227,11 +242,11 @@ INLINE void unpack(const sim_mma *mma, const void *const *ra,
     }
 }
 
-INLINE void float_mma(const sim_mma *mma, void *const *d,
-                      const void *const *ra, const void *const *rb,
-                      const void *const *c, const sim_mma_element ea,
-                      const sim_mma_element eb, const int E, const int m,
-                      const int k, const bool c_half, const bool d_half)
+INLINE void float_mma(const sim_mma *mma, void *const *d, const void *const *ra,
+                      const void *const *rb, const void *const *c,
+                      const sim_mma_element ea, const sim_mma_element eb,
+                      const int E, const int m, const int k, const bool c_half,
+                      const bool d_half)
 {
     float a[16 * 32] __attribute__((aligned(32)));
     f32x8 b[32];
@@ -239,7 +254,8 @@ INLINE void float_mma(const sim_mma *mma, void *const *d,
     for (int part = 0; part < m / 8; part++) {
         const float *row = a + part * E * 32;
         for (int g = 0; g < 8; g++) {
-            f32x8 sum = tree(row + g * 4, b, m, E, 0, k);
+            f32x8 sum = tree(row + g * 4 * (PAIRED(ea) ? E : 1), b, m, E,
+                             PAIRED(ea), 0, k);
             sum += c_half ? half_row_load(c[part], g)
                           : (f32x8)row_load(c[2 * part], c[2 * part + 1], g);
             sum = canonical(sum);
@@ -251,10 +267,10 @@ INLINE void float_mma(const sim_mma *mma, void *const *d,
     }
 }
 
-INLINE void float_any(const sim_mma *mma, void *const *d,
-                      const void *const *a, const void *const *b,
-                      const void *const *c, const sim_mma_element ea,
-                      const sim_mma_element eb, const int E)
+INLINE void float_any(const sim_mma *mma, void *const *d, const void *const *a,
+                      const void *const *b, const void *const *c,
+                      const sim_mma_element ea, const sim_mma_element eb,
+                      const int E)
 {
     bool ch = mma->c_half, dh = mma->d_half;
     switch ((mma->k + 1) / (4 * E)) {
@@ -293,8 +309,8 @@ static void byte_mma(const sim_mma *mma, void *const *d, const void *const *ra,
     memset(a, 0, sizeof a);
     for (int i = 0; i < 2 * parts; i++)
         for (int x = 0; x < 16; x++)
-            *(f32x8 *)(a + (i * 4 + x / 4) * 32 + x % 4 * 8) = any_to_float(
-                mma->a, ((const u32x8 *)ra[i])[x % 4], x / 4);
+            *(f32x8 *)(a + (i * 4 + x / 4) * 32 + x % 4 * 8) =
+                any_to_float(mma->a, ((const u32x8 *)ra[i])[x % 4], x / 4);
     for (int h = 0; h < parts; h++) {
         u32x8 col[4];
         columns(rb[h], col);
@@ -304,11 +320,10 @@ static void byte_mma(const sim_mma *mma, void *const *d, const void *const *ra,
     for (int r = 0; r < 16; r++) {
         int part = r / 8, g = r % 8;
         const float *row = a + part * 4 * 32 + g * 4;
-        f32x8 sum = parts == 1 ? tree(row, b, 16, 4, 0, 16)
-                               : tree(row, b, 16, 4, 0, 32);
-        sum += mma->c_half
-                   ? half_row_load(c[part], g)
-                   : (f32x8)row_load(c[2 * part], c[2 * part + 1], g);
+        f32x8 sum = parts == 1 ? tree(row, b, 16, 4, false, 0, 16)
+                               : tree(row, b, 16, 4, false, 0, 32);
+        sum += mma->c_half ? half_row_load(c[part], g)
+                           : (f32x8)row_load(c[2 * part], c[2 * part + 1], g);
         sum = canonical(sum);
         if (mma->d_half)
             half_row_store(d[part], g, sum);
@@ -325,8 +340,8 @@ INLINE int32_t add_saturated(int32_t x, int32_t y)
                              : (int32_t)sum;
 }
 
-INLINE void int_row(const sim_mma *mma, void *even, void *odd, int g,
-                    u32x8 sum, u32x8 c)
+INLINE void int_row(const sim_mma *mma, void *even, void *odd, int g, u32x8 sum,
+                    u32x8 c)
 {
     if (mma->saturate)
         for (int i = 0; i < 8; i++)

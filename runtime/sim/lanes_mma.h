@@ -33,15 +33,15 @@ typedef enum sim_mma_element {
 #define SIM_MMA_ENUM(name, bits, is_float) SIM_MMA_##name,
     SIM_MMA_ELEMENTS(SIM_MMA_ENUM)
 #undef SIM_MMA_ENUM
-    SIM_MMA_ELEMENT_COUNT
+        SIM_MMA_ELEMENT_COUNT
 } sim_mma_element;
 
 typedef struct sim_mma {
-    uint8_t a, b;       /* sim_mma_element */
-    uint8_t m, k;       /* rows of A: 8 or 16; n is 8. k - 1 is stored */
+    uint8_t a, b; /* sim_mma_element */
+    uint8_t m, k; /* rows of A: 8 or 16; n is 8. k - 1 is stored */
     bool c_half, d_half; /* accumulators are packed f16 */
-    bool saturate;      /* .satfinite of the integer forms */
-    bool xor_popc;      /* of B1: xor instead of and */
+    bool saturate; /* .satfinite of the integer forms */
+    bool xor_popc; /* of B1: xor instead of and */
 } sim_mma;
 
 /*

@@ -20,7 +20,7 @@ enum { SMALL_UNIT = 512, FREED_MAX = 4096 };
 typedef struct window {
     uint64_t base, next, committed; /* committed, next: bytes from base */
     uint64_t used, capacity;
-    uint8_t *host;  /* NULL until the first allocation */
+    uint8_t *host; /* NULL until the first allocation */
     uint64_t *bits;
 } window;
 
@@ -183,8 +183,10 @@ static spt_status alloc_locked(sim_memory *mem, int device, uint64_t size,
         return SPT_E_MEMORY;
     if (!commit(w, at + span))
         return SPT_E_MEMORY;
-    sim_range range = {.va = w->base + at, .size = size,
-                       .host = w->host + at, .bits = w->bits + at / 64,
+    sim_range range = {.va = w->base + at,
+                       .size = size,
+                       .host = w->host + at,
+                       .bits = w->bits + at / 64,
                        .device = device};
     if (!insert(mem, &range))
         return SPT_E_MEMORY;
@@ -247,8 +249,10 @@ spt_status sim_memory_release(sim_memory *mem, uint64_t va)
 
 spt_status sim_memory_map(sim_memory *mem, void *host, uint64_t size)
 {
-    sim_range range = {.va = (uint64_t)(uintptr_t)host, .size = size,
-                       .host = host, .device = -1};
+    sim_range range = {.va = (uint64_t)(uintptr_t)host,
+                       .size = size,
+                       .host = host,
+                       .device = -1};
     pthread_mutex_lock(&mem->lock);
     bool ok = insert(mem, &range);
     pthread_mutex_unlock(&mem->lock);
@@ -301,8 +305,7 @@ spt_status sim_memory_write(sim_memory *mem, uint64_t va, const void *from,
 }
 
 /* Fills what was never written, in a copy of the range's bytes. */
-static void poison(const sim_range *r, uint64_t at, uint8_t *to,
-                   uint64_t size)
+static void poison(const sim_range *r, uint64_t at, uint8_t *to, uint64_t size)
 {
     if (!r->bits || bits_all(r->bits, at, size))
         return;

@@ -50,8 +50,7 @@ typedef struct sim_range {
 typedef struct sim_memory sim_memory;
 
 /* capacity[i]: bytes that device i has; checks: poison unwritten bytes. */
-sim_memory *sim_memory_new(const uint64_t *capacity, int devices,
-                           bool checks);
+sim_memory *sim_memory_new(const uint64_t *capacity, int devices, bool checks);
 void sim_memory_delete(sim_memory *mem);
 
 /* SPT_E_MEMORY when the device has not that much left; size > 0. */

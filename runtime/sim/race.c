@@ -26,8 +26,8 @@ typedef struct cell {
 
 struct sim_race {
     uint32_t warps, cells;
-    uint32_t base;    /* accesses up to this epoch race with nobody */
-    uint32_t *clock;  /* (warp, warp) */
+    uint32_t base; /* accesses up to this epoch race with nobody */
+    uint32_t *clock; /* (warp, warp) */
     uint32_t *joined; /* (warp) */
     uint32_t *atomics;
     cell *cell;
@@ -36,16 +36,28 @@ struct sim_race {
 /* Bits of epoch, warp and kind. */
 #define SAME_ACCESS ((uint64_t)EPOCH_MAX << 23 | 127)
 
-static inline uint32_t rec_epoch(record r) { return r >> 23 & EPOCH_MAX; }
-static inline uint32_t rec_mask(record r) { return r >> 7 & 0xffff; }
-static inline uint32_t rec_warp(record r) { return r >> 1 & 63; }
-static inline bool rec_write(record r) { return r & 1; }
+static inline uint32_t rec_epoch(record r)
+{
+    return r >> 23 & EPOCH_MAX;
+}
+static inline uint32_t rec_mask(record r)
+{
+    return r >> 7 & 0xffff;
+}
+static inline uint32_t rec_warp(record r)
+{
+    return r >> 1 & 63;
+}
+static inline bool rec_write(record r)
+{
+    return r & 1;
+}
 
 static inline record make(uint32_t insn, uint32_t epoch, uint32_t mask,
                           uint32_t warp, bool write)
 {
-    return (uint64_t)insn << 43 | (uint64_t)epoch << 23 |
-           (uint64_t)mask << 7 | warp << 1 | write;
+    return (uint64_t)insn << 43 | (uint64_t)epoch << 23 | (uint64_t)mask << 7 |
+           warp << 1 | write;
 }
 
 void sim_race_delete(sim_race *race)
@@ -160,8 +172,8 @@ static void tell(const sim_race *race, const sim_access *a, uint32_t lane,
                                : NULL;
         const char *slash = file ? strrchr(file, '/') : NULL;
         if (insn->line && file)
-            snprintf(where, sizeof where, "%.60s:%u",
-                     slash ? slash + 1 : file, insn->line);
+            snprintf(where, sizeof where, "%.60s:%u", slash ? slash + 1 : file,
+                     insn->line);
         else
             snprintf(where, sizeof where, "PTX line %u", insn->ptx_line);
     }
@@ -169,8 +181,8 @@ static void tell(const sim_race *race, const sim_access *a, uint32_t lane,
     snprintf(detail, sizeof detail, "%s here, warp %u %s at %s",
              a->write ? "write" : "read", rec_warp(other),
              rec_write(other) ? "wrote" : "read", where);
-    spt_sim_kind kind = a->write && rec_write(other) ? SPT_SIM_RACE_WRITE
-                                                     : SPT_SIM_RACE_READ;
+    spt_sim_kind kind =
+        a->write && rec_write(other) ? SPT_SIM_RACE_WRITE : SPT_SIM_RACE_READ;
     sim_report_add(kind, &place, address, 1, index + 1, detail);
 }
 
@@ -182,14 +194,13 @@ typedef struct visit {
 } visit;
 
 /* One cell: compare with what is there, then remember this access. */
-static void touch(sim_race *race, const visit *v, uint32_t index,
-                  uint32_t mask, uint32_t lane, uint64_t address)
+static void touch(sim_race *race, const visit *v, uint32_t index, uint32_t mask,
+                  uint32_t lane, uint64_t address)
 {
     cell *c = &race->cell[index];
     record mine = make(v->insn, v->epoch, mask, v->warp, v->a->write);
     for (int i = 0; i < SIM_RECORDS; i++)
-        if (!((c->r[i] ^ mine) & SAME_ACCESS) &&
-            !(mask & ~rec_mask(c->r[i])))
+        if (!((c->r[i] ^ mine) & SAME_ACCESS) && !(mask & ~rec_mask(c->r[i])))
             return;
     int free_at = -1, same = -1, oldest = 0;
     for (int i = 0; i < SIM_RECORDS; i++) {
@@ -225,8 +236,8 @@ static void touch_run(sim_race *race, const visit *v, uint64_t from,
 {
     for (uint64_t at = from; at < to;) {
         uint32_t first = at % CELL;
-        uint32_t n = to - at < CELL - first ? (uint32_t)(to - at)
-                                            : CELL - first;
+        uint32_t n =
+            to - at < CELL - first ? (uint32_t)(to - at) : CELL - first;
         uint32_t skip = (uint32_t)((at - from) >> v->shift);
         touch(race, v, (uint32_t)(at / CELL), ((1u << n) - 1) << first,
               lane + skip, at);
@@ -242,10 +253,10 @@ void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
     visit v = {.a = a, .warp = warp, .clock = clock_of(race, warp)};
     if (race->warps < 2)
         return;
-    v.insn = a->in->src >= func->insns &&
-                     a->in->src < func->insns + func->n_insns
-                 ? (uint32_t)(a->in->src - func->insns)
-                 : INSN_ELSEWHERE;
+    v.insn =
+        a->in->src >= func->insns && a->in->src < func->insns + func->n_insns
+            ? (uint32_t)(a->in->src - func->insns)
+            : INSN_ELSEWHERE;
     if (v.insn > INSN_ELSEWHERE)
         v.insn = INSN_ELSEWHERE;
     v.epoch = v.clock[warp];
@@ -263,8 +274,8 @@ void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
             lanes &= ~(1u << next++);
         }
         touch_run(race, &v, from, to, lane);
-        while (next < SIM_LANES && (lanes >> next & 1) &&
-               addr[next] >= from && addr[next] + a->bytes <= to)
+        while (next < SIM_LANES && (lanes >> next & 1) && addr[next] >= from &&
+               addr[next] + a->bytes <= to)
             lanes &= ~(1u << next++);
     }
 }

@@ -34,11 +34,11 @@ static void compose(entry *e)
         snprintf(where, sizeof where, "%s:%u", r->file, r->line);
     else
         snprintf(where, sizeof where, "PTX line %u", e->ptx_line);
-    int n = snprintf(
-        r->text, sizeof r->text,
-        "%s: kernel %s, %s, block (%u,%u,%u) thread (%u,%u,%u)",
-        spt_sim_kind_text(r->kind), r->kernel, where, r->block[0],
-        r->block[1], r->block[2], r->thread[0], r->thread[1], r->thread[2]);
+    int n = snprintf(r->text, sizeof r->text,
+                     "%s: kernel %s, %s, block (%u,%u,%u) thread (%u,%u,%u)",
+                     spt_sim_kind_text(r->kind), r->kernel, where, r->block[0],
+                     r->block[1], r->block[2], r->thread[0], r->thread[1],
+                     r->thread[2]);
     size_t at = n < (int)sizeof r->text ? (size_t)n : sizeof r->text - 1;
     if (r->address)
         n = snprintf(r->text + at, sizeof r->text - at, ", address 0x%llx",
@@ -93,9 +93,8 @@ static bool same_place(const entry *e, spt_sim_kind kind,
     return strncmp(r->file, file, sizeof r->file - 1) == 0;
 }
 
-void sim_report_add(spt_sim_kind kind, const sim_place *place,
-                    uint64_t address, uint64_t count, uint64_t salt,
-                    const char *detail)
+void sim_report_add(spt_sim_kind kind, const sim_place *place, uint64_t address,
+                    uint64_t count, uint64_t salt, const char *detail)
 {
     pthread_mutex_lock(&list.lock);
     entry *e = NULL;
@@ -116,8 +115,7 @@ void sim_report_add(spt_sim_kind kind, const sim_place *place,
             e->report.line = place->line;
             e->report.count = count;
             e->salt = salt;
-            copy_text(e->report.kernel, sizeof e->report.kernel,
-                      place->kernel);
+            copy_text(e->report.kernel, sizeof e->report.kernel, place->kernel);
             copy_text(e->report.file, sizeof e->report.file,
                       place->file ? place->file : "");
             set_example(e, place, address, detail);

@@ -18,20 +18,19 @@
 /* Where something happened. Strings are copied. */
 typedef struct sim_place {
     const char *kernel;
-    const char *file;        /* source file of .loc, or NULL */
+    const char *file; /* source file of .loc, or NULL */
     uint32_t line, ptx_line; /* line 0: none, the PTX line is shown */
     uint32_t block[3], thread[3];
     uint64_t block_index; /* linear */
-    uint64_t sequence;    /* grows within a block */
+    uint64_t sequence; /* grows within a block */
 } sim_place;
 
 /*
  * Adds count events of one kind. detail (may be NULL) ends the line; salt
  * tells apart entries of one line that are different faults (0: none).
  */
-void sim_report_add(spt_sim_kind kind, const sim_place *place,
-                    uint64_t address, uint64_t count, uint64_t salt,
-                    const char *detail);
+void sim_report_add(spt_sim_kind kind, const sim_place *place, uint64_t address,
+                    uint64_t count, uint64_t salt, const char *detail);
 
 /* Ends a launch: its entries get their order. */
 void sim_report_end_launch(void);

@@ -24,8 +24,8 @@ typedef struct sim_run {
     spt_driver drv;
     CUcontext context;
     CUdeviceptr p, q, gone;
-    CUresult result;   /* of the last run */
-    char error[1200];  /* when PTX was refused */
+    CUresult result; /* of the last run */
+    char error[1200]; /* when PTX was refused */
     uint32_t in[SIM_RUN_BYTES / 4], out[SIM_RUN_BYTES / 4];
 } sim_run;
 

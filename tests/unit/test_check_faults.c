@@ -16,23 +16,23 @@ typedef struct fault {
 #define BAR "bar.sync 0;\n"
 #define OUT(reg) "st.global.u32 [%d1], " reg ";\n"
 /* Shared addresses: own word, and the word of the thread a warp further. */
-#define OTHER                             \
-    "add.u32 %r2, %t, 32;\n"              \
-    "and.b32 %r2, %r2, 63;\n"             \
-    "shl.b32 %r2, %r2, 2;\n"              \
+#define OTHER                 \
+    "add.u32 %r2, %t, 32;\n"  \
+    "and.b32 %r2, %r2, 63;\n" \
+    "shl.b32 %r2, %r2, 2;\n"  \
     "add.u32 %r2, %r0, %r2;\n"
-#define COPY16                            \
-    "shl.b32 %r3, %t, 4;\n"               \
-    "add.u32 %r3, %r0, %r3;\n"            \
-    "mad.wide.u32 %d3, %t, 16, %p;\n" AT(41) \
-    "cp.async.cg.shared.global [%r3], [%d3], 16;\n" \
-    "cp.async.commit_group;\n"
+#define COPY16                                              \
+    "shl.b32 %r3, %t, 4;\n"                                 \
+    "add.u32 %r3, %r0, %r3;\n"                              \
+    "mad.wide.u32 %d3, %t, 16, %p;\n" AT(                   \
+        41) "cp.async.cg.shared.global [%r3], [%d3], 16;\n" \
+            "cp.async.commit_group;\n"
 #define LOAD16 AT(42) "ld.shared.u32 %r4, [%r3];\n" OUT("%r4")
-#define MBARRIER                                             \
-    "setp.eq.u32 %x1, %t, 0;\n"                              \
+#define MBARRIER                \
+    "setp.eq.u32 %x1, %t, 0;\n" \
     "@%x1 mbarrier.init.shared.b64 [sh+2048], 64;\n" BAR
-#define MBARRIER_WAIT                                        \
-    "mbarrier.arrive.shared.b64 %d5, [sh+2048];\n"           \
+#define MBARRIER_WAIT                                             \
+    "mbarrier.arrive.shared.b64 %d5, [sh+2048];\n"                \
     "again: mbarrier.test_wait.shared.b64 %x2, [sh+2048], %d5;\n" \
     "@!%x2 bra again;\n"
 
@@ -42,19 +42,19 @@ static const fault faults[] = {
      AT(11) "ld.global.u32 %r4, [%d0];\n" OUT("%r4")},
     {"unwritten shared", SPT_SIM_UNINIT_SHARED, 64,
      AT(12) "ld.shared.u32 %r4, [%r1];\n" OUT("%r4"),
-     "st.shared.u32 [%r1], %t;\n" AT(12) "ld.shared.u32 %r4, [%r1];\n"
-         OUT("%r4")},
+     "st.shared.u32 [%r1], %t;\n" AT(12) "ld.shared.u32 %r4, [%r1];\n" OUT(
+         "%r4")},
     {"half of a shared word unwritten", SPT_SIM_UNINIT_SHARED, 64,
-     "cvt.u16.u32 %h1, %t;\nst.shared.u16 [%r1], %h1;\n" AT(12)
-         "ld.shared.u32 %r4, [%r1];\n" OUT("%r4"),
+     "cvt.u16.u32 %h1, %t;\nst.shared.u16 [%r1], %h1;\n" AT(
+         12) "ld.shared.u32 %r4, [%r1];\n" OUT("%r4"),
      "cvt.u16.u32 %h1, %t;\nst.shared.u16 [%r1], %h1;\n"
-     "st.shared.u16 [%r1+2], %h1;\n" AT(12)
-         "ld.shared.u32 %r4, [%r1];\n" OUT("%r4")},
+     "st.shared.u16 [%r1+2], %h1;\n" AT(12) "ld.shared.u32 %r4, [%r1];\n" OUT(
+         "%r4")},
     {"unwritten local", SPT_SIM_UNINIT_LOCAL, 64,
-     "st.local.u32 [loc], %t;\n" AT(13) "ld.local.v2.u32 {%r4, %r5}, [loc];\n"
-         OUT("%r5"),
-     "st.local.u32 [loc], %t;\nst.local.u32 [loc+4], %t;\n" AT(13)
-         "ld.local.v2.u32 {%r4, %r5}, [loc];\n" OUT("%r5")},
+     "st.local.u32 [loc], %t;\n" AT(
+         13) "ld.local.v2.u32 {%r4, %r5}, [loc];\n" OUT("%r5"),
+     "st.local.u32 [loc], %t;\nst.local.u32 [loc+4], %t;\n" AT(
+         13) "ld.local.v2.u32 {%r4, %r5}, [loc];\n" OUT("%r5")},
     {"global load past the end", SPT_SIM_BOUNDS_GLOBAL, 64,
      AT(14) "ld.global.u32 %r4, [%d0+8188];\n" OUT("%r4"),
      AT(14) "ld.global.u32 %r4, [%d0+7936];\n" OUT("%r4")},
@@ -67,35 +67,35 @@ static const fault faults[] = {
      AT(16) "st.shared.u32 [%r1+4092], %t;\n",
      AT(16) "st.shared.u32 [%r1+3840], %t;\n"},
     {"local store past the end", SPT_SIM_BOUNDS_LOCAL, 64,
-     "mov.u64 %d2, loc;\nadd.u64 %d2, %d2, 4096;\n" AT(17)
-         "st.local.u32 [%d2], %t;\n",
-     "mov.u64 %d2, loc;\nadd.u64 %d2, %d2, 32;\n" AT(17)
-         "st.local.u32 [%d2], %t;\n"},
+     "mov.u64 %d2, loc;\nadd.u64 %d2, %d2, 4096;\n" AT(
+         17) "st.local.u32 [%d2], %t;\n",
+     "mov.u64 %d2, loc;\nadd.u64 %d2, %d2, 32;\n" AT(
+         17) "st.local.u32 [%d2], %t;\n"},
     {"misaligned global", SPT_SIM_MISALIGNED, 64,
      AT(18) "ld.global.u32 %r4, [%d0+2];\n" OUT("%r4"),
      AT(18) "ld.global.u16 %r4, [%d0+2];\n" OUT("%r4")},
     {"misaligned shared vector", SPT_SIM_MISALIGNED, 32,
      AT(18) "st.shared.v4.u32 [%r1], {%t, %t, %t, %t};\n",
-     "shl.b32 %r3, %t, 4;\nadd.u32 %r3, %r0, %r3;\n" AT(18)
-         "st.shared.v4.u32 [%r3], {%t, %t, %t, %t};\n"},
+     "shl.b32 %r3, %t, 4;\nadd.u32 %r3, %r0, %r3;\n" AT(
+         18) "st.shared.v4.u32 [%r3], {%t, %t, %t, %t};\n"},
     {"freed memory", SPT_SIM_FREED, 32,
      AT(19) "ld.global.u32 %r4, [%gone];\n" OUT("%r4"),
      AT(19) "ld.global.u32 %r4, [%p];\n" OUT("%r4")},
     {"two warps write one word", SPT_SIM_RACE_WRITE, 64,
      AT(20) "st.shared.u32 [%r0], %t;\n",
-     "setp.lt.u32 %x1, %t, 32;\n@%x1 st.shared.u32 [%r0], %t;\n" BAR AT(20)
-     "@!%x1 st.shared.u32 [%r0], %t;\n"},
+     "setp.lt.u32 %x1, %t, 32;\n@%x1 st.shared.u32 [%r0], %t;\n" BAR AT(
+         20) "@!%x1 st.shared.u32 [%r0], %t;\n"},
     {"read of another warp's word without barrier", SPT_SIM_RACE_READ, 64,
-     AT(21) "st.shared.u32 [%r1], %t;\n" OTHER AT(22)
-         "ld.shared.u32 %r4, [%r2];\n" OUT("%r4"),
-     AT(21) "st.shared.u32 [%r1], %t;\n" OTHER BAR AT(22)
-         "ld.shared.u32 %r4, [%r2];\n" OUT("%r4")},
+     AT(21) "st.shared.u32 [%r1], %t;\n" OTHER AT(
+         22) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4"),
+     AT(21) "st.shared.u32 [%r1], %t;\n" OTHER BAR AT(
+         22) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4")},
     {"write over what another warp still reads", SPT_SIM_RACE_READ, 64,
-     "st.shared.u32 [%r1], %t;\n" OTHER BAR AT(23)
-         "ld.shared.u32 %r4, [%r2];\n" AT(24) "st.shared.u32 [%r1], %r4;\n",
-     "st.shared.u32 [%r1], %t;\n" OTHER BAR AT(23)
-         "ld.shared.u32 %r4, [%r2];\n" BAR AT(24)
-             "st.shared.u32 [%r1], %r4;\n"},
+     "st.shared.u32 [%r1], %t;\n" OTHER BAR AT(
+         23) "ld.shared.u32 %r4, [%r2];\n" AT(24) "st.shared.u32 [%r1], %r4;\n",
+     "st.shared.u32 [%r1], %t;\n" OTHER BAR
+         AT(23) "ld.shared.u32 %r4, [%r2];\n" BAR AT(
+             24) "st.shared.u32 [%r1], %r4;\n"},
     {"copy read before its wait", SPT_SIM_ASYNC_READ, 32,
      COPY16 LOAD16 "cp.async.wait_all;\n",
      COPY16 "cp.async.wait_all;\n" LOAD16},
@@ -118,22 +118,22 @@ static const fault faults[] = {
      MBARRIER AT(28) "mbarrier.arrive.shared.b64 %d5, [sh+2048];\n"},
     {"mbarrier arrived on too often", SPT_SIM_MBARRIER, 64,
      "setp.eq.u32 %x1, %t, 0;\n"
-     "@%x1 mbarrier.init.shared.b64 [sh+2048], 1;\n" BAR AT(29)
-         "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %d5,"
-         " [sh+2048], 2;\n",
+     "@%x1 mbarrier.init.shared.b64 [sh+2048], 1;\n" BAR AT(
+         29) "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %d5,"
+             " [sh+2048], 2;\n",
      MBARRIER MBARRIER_WAIT},
     {"matrix load by half a warp", SPT_SIM_DIVERGENT, 32,
      "st.shared.u32 [%r1], %t;\nsetp.lt.u32 %x1, %t, 16;\n"
-     "@!%x1 bra over;\n" AT(30)
-         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r0];\nover:\n",
-     "st.shared.u32 [%r1], %t;\n" AT(30)
-         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r0];\n"},
+     "@!%x1 bra over;\n" AT(
+         30) "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r0];\nover:\n",
+     "st.shared.u32 [%r1], %t;\n" AT(
+         30) "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r0];\n"},
     {"trap", SPT_SIM_TRAP, 32, AT(31) "trap;\n", ""},
     {"handed over through an mbarrier", SPT_SIM_RACE_READ, 64,
-     MBARRIER "st.shared.u32 [%r1], %t;\n" OTHER AT(32)
-         "ld.shared.u32 %r4, [%r2];\n",
-     MBARRIER "st.shared.u32 [%r1], %t;\n" OTHER MBARRIER_WAIT AT(32)
-         "ld.shared.u32 %r4, [%r2];\n" OUT("%r4")},
+     MBARRIER
+     "st.shared.u32 [%r1], %t;\n" OTHER AT(32) "ld.shared.u32 %r4, [%r2];\n",
+     MBARRIER "st.shared.u32 [%r1], %t;\n" OTHER MBARRIER_WAIT AT(
+         32) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4")},
 };
 
 static bool lacks_line(const char *body)

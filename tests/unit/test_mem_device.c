@@ -19,8 +19,7 @@ static void big_is_sparse(void)
     CHECK(sim_memory_write(mem, far, &in, 4) == SPT_OK &&
               sim_memory_read(mem, &out, far, 4) == SPT_OK && out == in,
           "bytes past 2^32 are kept");
-    CHECK(sim_memory_read(mem, &out, far + 4, 4) == SPT_OK &&
-              out == 0xffffffff,
+    CHECK(sim_memory_read(mem, &out, far + 4, 4) == SPT_OK && out == 0xffffffff,
           "bytes never written read as poison");
     uint64_t more;
     CHECK(sim_memory_alloc(mem, 0, size + 1, &more) == SPT_E_MEMORY,
@@ -105,8 +104,7 @@ static void bits(void)
               !bits_get(words, 70),
           "a run across two words");
     bits_set(words, 64, 128);
-    CHECK(bits_all(words, 60, 132) && !bits_all(words, 60, 133),
-          "whole words");
+    CHECK(bits_all(words, 60, 132) && !bits_all(words, 60, 133), "whole words");
     bits_clear(words, 61, 120);
     CHECK(bits_get(words, 60) && !bits_any(words, 61, 120) &&
               bits_get(words, 181),

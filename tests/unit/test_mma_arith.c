@@ -200,8 +200,9 @@ static uint32_t word_for(const format *f)
     if (f->bits == 16 || f->bits == 32) {
         uint32_t keep = f->element == SIM_MMA_F16 ? 0xbbffbbff : 0xbfffbfff;
         bool special = random32() % 97 == 0;
-        return special ? word : (word & keep) | (f->bits == 32 ? 0x3c000000
-                                                               : 0x30003000);
+        return special
+                   ? word
+                   : (word & keep) | (f->bits == 32 ? 0x3c000000 : 0x30003000);
     }
     if (f->bits == 8 && f->exponent == 4 && random32() % 61)
         word &= 0xbfbfbfbf;
@@ -226,16 +227,15 @@ static void compare(const char *name, const sim_mma *mma)
                 uint32_t word;
                 memcpy(&word, &x, 4);
                 if (!format_of(mma->a)->exponent)
-                    word = round % 2 ? random32() | 0x7fff0000
-                                     : random32() >> 8;
+                    word =
+                        round % 2 ? random32() | 0x7fff0000 : random32() >> 8;
                 if (mma->c_half)
                     word = random32() & 0xbfffbfff;
                 ((uint32_t *)c.at[i])[l] = word;
             }
         for (int f = 0; f < (avx2 ? 2 : 1); f++) {
             functions[f](mma, d.at, (const void *const *)a.at,
-                         (const void *const *)b.at,
-                         (const void *const *)c.at);
+                         (const void *const *)b.at, (const void *const *)c.at);
             for (int row = 0; row < mma->m; row++)
                 for (int col = 0; col < 8; col++)
                     wrong += seen(mma, &d, row, col) !=
@@ -250,7 +250,9 @@ static void compare(const char *name, const sim_mma *mma)
 static void doubles(int m, int k)
 {
     matrix a, b, c, d;
-    sim_mma mma = {.a = SIM_MMA_F64, .b = SIM_MMA_F64, .m = (uint8_t)m,
+    sim_mma mma = {.a = SIM_MMA_F64,
+                   .b = SIM_MMA_F64,
+                   .m = (uint8_t)m,
                    .k = (uint8_t)(k - 1)};
     int wrong = 0;
     point(&a), point(&b), point(&c), point(&d);
@@ -267,9 +269,10 @@ static void doubles(int m, int k)
             int reg = row / 8 * 2 + col % 2, lane = row % 8 * 4 + col / 2;
             double sum = ((double *)c.at[reg])[lane];
             for (int x = 0; x < k; x++)
-                sum += ((double *)a.at[x / 4 * (m / 8) + row / 8])
-                           [row % 8 * 4 + x % 4] *
-                       ((double *)b.at[x / 4])[col * 4 + x % 4];
+                sum +=
+                    ((double *)
+                         a.at[x / 4 * (m / 8) + row / 8])[row % 8 * 4 + x % 4] *
+                    ((double *)b.at[x / 4])[col * 4 + x % 4];
             wrong += sum != ((double *)d.at[reg])[lane];
         }
     CHECK(wrong == 0, "mma f64 m%dn8k%d: %d wrong", m, k, wrong);
@@ -306,7 +309,8 @@ int main(void)
         char name[16];
         const format *a = format_of(cases[i].a), *b = format_of(cases[i].b);
         snprintf(name, sizeof name, "%s.%s", a->name, b->name);
-        sim_mma mma = {.a = cases[i].a, .b = cases[i].b,
+        sim_mma mma = {.a = cases[i].a,
+                       .b = cases[i].b,
                        .m = (uint8_t)cases[i].m,
                        .k = (uint8_t)(cases[i].k - 1)};
         compare(name, &mma);

@@ -6,11 +6,11 @@
 #include "sim_run.h"
 
 /* 128 rows of 16 bytes of p in shared memory; row i of lane l: %r3. */
-#define FILL                                              \
-    "mad.wide.u32 %d3, %t, 16, %p;\n"                      \
-    "shl.b32 %r3, %t, 4;\nadd.u32 %r3, %r0, %r3;\n"        \
-    "ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d3];\n"      \
-    "st.shared.v4.u32 [%r3], {%r4, %r5, %r6, %r7};\n"      \
+#define FILL                                          \
+    "mad.wide.u32 %d3, %t, 16, %p;\n"                 \
+    "shl.b32 %r3, %t, 4;\nadd.u32 %r3, %r0, %r3;\n"   \
+    "ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d3];\n" \
+    "st.shared.v4.u32 [%r3], {%r4, %r5, %r6, %r7};\n" \
     "bar.warp.sync -1;\n"
 #define OUT4                          \
     "mad.wide.u32 %d3, %t, 16, %q;\n" \
@@ -55,9 +55,9 @@ static void load(sim_run *s, unsigned n, bool trans)
 static void store(sim_run *s, bool trans)
 {
     char body[1024];
-    snprintf(body, sizeof body,
-             "%s%s%s", FILL "bar.warp.sync -1;\n"
-             "stmatrix.sync.aligned.m8n8.x4",
+    snprintf(body, sizeof body, "%s%s%s",
+             FILL "bar.warp.sync -1;\n"
+                  "stmatrix.sync.aligned.m8n8.x4",
              trans ? ".trans" : "",
              ".shared.b16 [%r3], {%r4, %r5, %r6, %r7};\nbar.warp.sync -1;\n"
              "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];\n" OUT4);
@@ -99,14 +99,13 @@ static double bf16(uint16_t bits)
 }
 
 /* Small whole numbers as bf16, so that every order gives the same sum. */
-#define SMALL(reg)                                                     \
-    "and.b32 " reg ", " reg ", 0x00070007;\n"                          \
-    "and.b32 %r20, " reg ", 0xffff;\nshr.u32 %r21, " reg ", 16;\n"      \
-    "cvt.rn.f32.u32 %f20, %r20;\ncvt.rn.f32.u32 %f21, %r21;\n"         \
+#define SMALL(reg)                                                 \
+    "and.b32 " reg ", " reg ", 0x00070007;\n"                      \
+    "and.b32 %r20, " reg ", 0xffff;\nshr.u32 %r21, " reg ", 16;\n" \
+    "cvt.rn.f32.u32 %f20, %r20;\ncvt.rn.f32.u32 %f21, %r21;\n"     \
     "cvt.rn.bf16x2.f32 " reg ", %f21, %f20;\n"
 
-static double small(const uint32_t *in, unsigned lane, unsigned reg,
-                    unsigned i)
+static double small(const uint32_t *in, unsigned lane, unsigned reg, unsigned i)
 {
     return half_at(in, (lane * 8 + reg) * 2 + i) & 7;
 }
@@ -119,10 +118,11 @@ static void mma(sim_run *s, bool swapped)
         "mad.wide.u32 %d3, %t, 32, %p;\n"
         "ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d3];\n"
         "ld.global.v2.u32 {%r8, %r9}, [%d3+16];\n" SMALL("%r4") SMALL("%r5")
-        SMALL("%r6") SMALL("%r7") SMALL("%r8") SMALL("%r9")
-        "cvt.rn.f32.u32 %f1, %t;\nmov.f32 %f2, %f1;\nmov.f32 %f3, %f1;\n"
-        "mov.f32 %f4, %f1;\n"
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 ",
+            SMALL("%r6") SMALL("%r7") SMALL("%r8") SMALL(
+                "%r9") "cvt.rn.f32.u32 %f1, %t;\nmov.f32 %f2, %f1;\nmov.f32 "
+                       "%f3, %f1;\n"
+                       "mov.f32 %f4, %f1;\n"
+                       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 ",
         swapped ? "{%f4, %f3, %f2, %f1}, " : "{%f1, %f2, %f3, %f4}, ",
         "{%r4, %r5, %r6, %r7}, {%r8, %r9}, {%f1, %f2, %f3, %f4};\n"
         "mad.wide.u32 %d4, %t, 16, %q;\n"
@@ -136,9 +136,9 @@ static void mma(sim_run *s, bool swapped)
             double sum = lane;
             for (unsigned k = 0; k < 16; k++) {
                 unsigned t = k % 8 / 2, half = k / 8;
-                sum += small(s->in, row % 8 * 4 + t, row / 8 + 2 * half,
-                             k % 2) *
-                       small(s->in, col * 4 + t, 4 + half, k % 2);
+                sum +=
+                    small(s->in, row % 8 * 4 + t, row / 8 + 2 * half, k % 2) *
+                    small(s->in, col * 4 + t, 4 + half, k % 2);
             }
             float seen;
             memcpy(&seen, &s->out[4 * lane + (swapped ? 3 - reg : reg)], 4);
