@@ -128,6 +128,13 @@ static void order(const sim_access *a)
     sim_race_release(race, a->w->index, sim_race_atomics(race));
 }
 
+/* The register's 32 lanes and the memory are the same bytes in a row. */
+static inline bool in_one_piece(const sim_access *a, const sim_arg *arg,
+                                uint32_t bytes, uint32_t n)
+{
+    return a->run && n == 1 && bytes == arg->width && !a->staged && !a->local;
+}
+
 static inline void ld(const sim_insn *in, sim_warp *w, uint8_t *regs,
                       uint32_t exec, bool checks, bool strong, int count)
 {
@@ -151,6 +158,11 @@ static inline void ld(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access_resolve(&a, space_of_insn(in, w, address));
     if (checks)
         order(&a);
+    const sim_arg *to = &args->arg[args->first[0]];
+    if (in_one_piece(&a, to, bytes, n)) {
+        memcpy(regs + to->slot, a.at[0], (size_t)bytes * SIM_LANES);
+        return;
+    }
     bool is_signed = is_signed_type(in->src->types[0]);
     for (uint32_t i = 0; i < n; i++) {
         const sim_arg *d = &args->arg[args->first[0] + i];
@@ -182,6 +194,11 @@ static inline void st(const sim_insn *in, sim_warp *w, uint8_t *regs,
     if (checks)
         order(&a);
     sim_access_resolve(&a, space_of_insn(in, w, address));
+    const sim_arg *from = &args->arg[args->first[1]];
+    if (in_one_piece(&a, from, bytes, n)) {
+        memcpy(a.at[0], regs + from->slot, (size_t)bytes * SIM_LANES);
+        return;
+    }
     for (uint32_t i = 0; i < n; i++)
         store_element(&a, regs, &args->arg[args->first[1] + i], bytes, i);
     if (a.local)

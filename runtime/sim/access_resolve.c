@@ -379,6 +379,7 @@ static bool local_written(sim_access *a, unsigned l, uint64_t offset)
 static void resolve_local(sim_access *a, uint32_t lanes, uint64_t window)
 {
     sim_warp *w = a->w;
+    a->run = false;
     if (a->count >= 0) {
         uint64_t at[SIM_LANES];
         uint64_t base =
@@ -420,6 +421,7 @@ static void resolve_param(sim_access *a, uint32_t lanes, uint64_t window)
 {
     const sim_launch *launch = a->w->launch;
     uint64_t size = launch->func->param_bytes;
+    a->run = false;
     if (a->write) {
         fail(a, SPT_SIM_READ_ONLY, lanes, "a kernel's parameter");
         return;

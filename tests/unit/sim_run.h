@@ -142,7 +142,7 @@ static void sim_run_body(sim_run *s, const char *body, unsigned blocks,
         ".reg .f32 %f<32>;\n.reg .b64 %d<32>;\n.reg .f64 %e<8>;\n"
         ".reg .b32 %t, %lane, %warp;\n.reg .b64 %p, %q, %gone;\n"
         ".shared .align 128 .b8 sh[4096];\n"
-        ".local .align 16 .b8 loc[64];\n"
+        ".local .align 16 .b8 loc[128];\n"
         "mov.u32 %t, %tid.x;\nmov.u32 %lane, %laneid;\n"
         "shr.u32 %warp, %t, 5;\n"
         "ld.param.u64 %p, [k_p];\ncvta.to.global.u64 %p, %p;\n"

@@ -230,6 +230,11 @@ static const struct {
      "ld.global.u32 %r4, [%d0];\nst.local.u32 [loc], %r4;\n"
      "ld.local.u8 %r5, [loc+1];\n" OUT("%r5"),
      unsigned_byte},
+    {"local words of their own in each lane",
+     "ld.global.u32 %r4, [%d0];\n"
+     "mov.u64 %d4, loc;\nmad.wide.u32 %d4, %lane, 4, %d4;\n"
+     "st.local.u32 [%d4], %r4;\nld.local.u32 %r5, [%d4];\n" OUT("%r5"),
+     same},
     {"parameters",
      "ld.param.u32 %r4, [k_n];\nsub.u32 %r4, %r4, 63;\n" OUT("%r4"), one},
     {"isspacep",
