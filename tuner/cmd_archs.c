@@ -31,17 +31,14 @@ static void print_list(spt_gen *gen)
            "spectune archs NAME shows the figures with their sources.\n");
 }
 
-/* The source below the figure when both do not fit one line. */
+/* The figure, and below it what it means and where it comes from. */
 static void print_fact(const spt_fact *f)
 {
-    char value[40];
-    if (f->value == (double)(int64_t)f->value && f->value < 1e15)
-        snprintf(value, sizeof value, "%lld", (long long)f->value);
-    else
-        snprintf(value, sizeof value, "%.10g", f->value);
-    printf("  %-24s %13s %-9s  %s\n", f->field, value, f->unit, f->meaning);
-    printf("  %-24s ", "");
-    spt_print_wrapped(f->source, 27, 27);
+    char value[40], text[320];
+    snprintf(value, sizeof value, f->value > 1e6 ? "%.0f" : "%.10g", f->value);
+    printf("  %-24s %14s %s\n    ", f->field, value, f->unit);
+    snprintf(text, sizeof text, "%s (%s)", f->meaning, f->source);
+    spt_print_wrapped(text, 4, 4);
 }
 
 static void print_matrix(spt_gen *gen, const spt_board *b)

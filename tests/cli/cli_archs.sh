@@ -1,0 +1,42 @@
+# spectune archs: lists and shows boards, refuses what it does not know.
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+
+columns_fit() {
+    [ "$(awk 'length($0) > 80' "$TMP/out" | wc -l)" = 0 ]
+    ok "$1 fits 80 columns"
+}
+
+try archs
+is "the list succeeds" "$status" 0
+columns_fit "the list"
+for name in sm80 sm86 sm89 sm90 sm100 sm103 sm120 sm121 a100_sxm h100_sxm \
+    h100_nvl h200_sxm b200_sxm b300_sxm l40s rtx_a5000 rtx_3090 rtx_4090 \
+    rtx_5060_ti rtx_5090 rtx_pro_6000 gb10; do
+    has "the list has $name" "$out" "$name"
+    try archs "$name"
+    is "$name is shown" "$status" 0
+    columns_fit "$name"
+    try archs
+done
+
+try archs h100_sxm
+has "a figure has its unit" "$out" "GB/s"
+has "and its source" "$out" "NVIDIA H100 data sheet"
+
+try archs --json
+is "the list as JSON succeeds" "$status" 0
+has "with a schema" "$out" "spectune.archs/1"
+try archs sm90 --json
+has "an architecture shows its default board" "$out" '"h100_sxm"'
+
+refused "an unknown board" 2 "'h100'" archs h100
+refused "a missing file" 1 "none.lua" archs --board "$TMP/none.lua"
+sed 's/132, "SMs"/132, "cores"/' archs/h100_sxm.lua >"$TMP/mine.lua"
+refused "another unit" 1 "mine.lua:" archs --board "$TMP/mine.lua"
+cp archs/h100_sxm.lua "$TMP/mine.lua"
+try archs --board "$TMP/mine.lua"
+is "a board of one's own is shown" "$status" 0
+has "under its file's name" "$out" "mine"
+
+tap_done
