@@ -37,6 +37,14 @@ static void add_acceptance(cJSON *o, const spt_choice *c)
     cJSON_AddStringToObject(a, "target", c->table->target);
     cJSON_AddStringToObject(a, "drafter", c->table->drafter);
     cJSON_AddStringToObject(a, "words", c->table->words);
+    if (c->table->temperature < 0)
+        cJSON_AddNullToObject(a, "temperature");
+    else
+        cJSON_AddNumberToObject(a, "temperature", c->table->temperature);
+    if (c->table->thinking < 0)
+        cJSON_AddNullToObject(a, "thinking");
+    else
+        cJSON_AddBoolToObject(a, "thinking", c->table->thinking);
     cJSON_AddBoolToObject(a, "borrowed", c->borrowed);
     cJSON_AddStringToObject(a, "source", c->table->source);
 }

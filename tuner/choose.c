@@ -98,6 +98,10 @@ static const spt_table *find_table(const spt_choose_input *in,
         return t;
     /* A stand-in has no acceptance of its own; it takes a real target's. */
     *borrowed = true;
+    t = spt_acceptance_find(in->acceptance, method, drafter_model(drafter),
+                            NULL, workload);
+    if (t || strchr(drafter->name, ':'))
+        return t;
     return spt_acceptance_find(in->acceptance, method, NULL, NULL, workload);
 }
 
@@ -198,7 +202,7 @@ static void fill_ladder(const spt_choose_input *in, const cell *c,
     for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) {
         int d = rungs[i] / group - 1;
         if (d < 0 || d > SPT_DRAFT_MAX || d == last)
-            continue;
+            continue; /* a rung that adds no draft is none */
         last = d;
         spt_attention_best best = spt_step_attention(&c->step, d);
         out->ladder[out->n_rungs++] = (spt_rung){
