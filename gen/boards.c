@@ -635,3 +635,8 @@ const char *spt_gen_matrix_source(spt_gen *gen, const char *arch, int row)
     const entry *e = find(gen->boards, ARCH, arch);
     return e ? e->matrix_sources[row] : NULL;
 }
+
+const char *spt_gen_root(const spt_gen *gen)
+{
+    return spt_lua_root(gen->lua);
+}

@@ -25,6 +25,9 @@ enum { SPT_FACT_MAX = 64 };
 spt_status spt_gen_board_facts(spt_gen *gen, const spt_board *board,
                                spt_fact *facts, size_t *count, spt_error *err);
 
+/* The folder that holds archs/, templates/ and profiles/. */
+const char *spt_gen_root(const spt_gen *gen);
+
 /* Sources of the rows of board->matrix. */
 const char *spt_gen_matrix_source(spt_gen *gen, const char *arch, int row);
 
