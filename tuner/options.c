@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-
 static spt_status refuse(spt_error *err, const spt_option *option,
                          const char *text, const char *expected)
 {
@@ -134,27 +132,23 @@ static spt_status read_ints(const spt_option *option, const char *text,
 static spt_status read_texts(const spt_option *option, const char *text,
                              spt_error *err)
 {
-    /* Lives as long as the program: the list points into it. */
-    char *copy = spt_strdup(text);
-    if (!copy)
-        return spt_fail(err, SPT_E_MEMORY, "--%s: out of memory", option->name);
-    spt_texts list = {0};
-    for (char *at = copy;; at++) {
+    spt_texts *list = option->value;
+    size_t size = strlen(text) + 1;
+    if (size > sizeof list->words)
+        return refuse(err, option, text, "at most 1023 characters");
+    memcpy(list->words, text, size);
+    list->count = 0;
+    for (char *at = list->words;; at++) {
         size_t n = strcspn(at, ",");
-        if (n == 0 || list.count == SPT_LIST_MAX) {
-            spt_free(copy);
+        if (n == 0 || list->count == SPT_LIST_MAX)
             return refuse(err, option, text,
                           "at most 64 words separated by commas");
-        }
-        list.values[list.count++] = at;
-        bool last = !at[n];
+        list->values[list->count++] = at;
         at += n;
+        if (!*at)
+            return SPT_OK;
         *at = 0;
-        if (last)
-            break;
     }
-    *(spt_texts *)option->value = list;
-    return SPT_OK;
 }
 
 typedef spt_status (*read_function)(const spt_option *, const char *,

@@ -46,10 +46,14 @@ typedef struct spt_ints {
     int64_t values[SPT_LIST_MAX];
 } spt_ints;
 
-/* A comma-separated list of words; also what operands are put into. */
+/*
+ * A comma-separated list of words, which point into `words` (do not copy the
+ * struct); also what operands are put into, which point into argv.
+ */
 typedef struct spt_texts {
     int count;
     const char *values[SPT_LIST_MAX];
+    char words[1024];
 } spt_texts;
 
 typedef struct spt_option {
@@ -75,7 +79,7 @@ typedef struct spt_usage {
 /*
  * Parses argv[1...]. Returns -1 to go on, or the exit status: 0 after --help,
  * 2 after one line on standard error. operands may be NULL when there are
- * none. Texts point into argv or live until the program ends.
+ * none. Texts point into argv.
  */
 int spt_options(const spt_usage *usage, int argc, char **argv,
                 spt_texts *operands);
