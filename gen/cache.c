@@ -1,21 +1,22 @@
 /*
- * Cache of compiled kernels. An entry is one file, KEY.kernel: a head line,
- * the PTX, the cubin. The head has sizes, what the assembler said and the
- * SHA-256 of all that follows it, so that a damaged entry is noticed. Files
- * appear by rename: processes may share a folder.
+ * Cache of compiled kernels. An entry is one file, KEY.kernel: the SHA-256 of
+ * all that follows it, a line with sizes and what the assembler said, the PTX,
+ * the cubin; so a damaged entry is noticed. Files appear by rename: processes
+ * may share a folder.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cache.h"
 #include "files.h"
 #include "hash.h"
 
-#define CACHE_MAGIC "spectune-kernel/1"
-enum { CACHE_ENTRY_MAX = 256 << 20, HEAD_MAX = 512 };
+#define CACHE_MAGIC "spectune-kernel/2"
+enum { CACHE_ENTRY_MAX = 256 << 20, LINE_MAX_BYTES = 512 };
 
 char *spt_cache_default(void)
 {
@@ -45,48 +46,54 @@ static char *copy_bytes(const char *data, size_t size)
     return copy;
 }
 
+/* One line of text from *at on, which moves behind it; false at the end. */
+static bool take_line(const spt_buf *text, size_t *at, char *line, size_t size)
+{
+    const char *start = text->data + *at;
+    const char *end = memchr(start, '\n', text->size - *at);
+    if (!end || (size_t)(end - start) >= size)
+        return false;
+    memcpy(line, start, (size_t)(end - start));
+    line[end - start] = 0;
+    *at += (size_t)(end - start) + 1;
+    return true;
+}
+
+static bool take_images(const char *body, spt_image *image)
+{
+    image->ptx = copy_bytes(body, image->ptx_size);
+    image->cubin = copy_bytes(body + image->ptx_size, image->cubin_size);
+    if (image->ptx && image->cubin)
+        return true;
+    spt_image_free(image);
+    return false;
+}
+
 /* What is wrong with the entry, or NULL after image was filled. */
 static const char *take_entry(const spt_buf *text, spt_image *image)
 {
-    char head[HEAD_MAX], key[SPT_SHA256_TEXT], hash[SPT_SHA256_TEXT],
-        seen[SPT_SHA256_TEXT], compiler[32];
-    size_t length = 0, ptx_size, cubin_size;
-    int registers, shared, spill, stack;
-    while (length < text->size && length < HEAD_MAX - 1 &&
-           text->data[length] != '\n')
-        length++;
-    if (length == text->size || text->data[length] != '\n')
+    char line[LINE_MAX_BYTES], hash[SPT_SHA256_TEXT], seen[SPT_SHA256_TEXT];
+    spt_image i = {0};
+    size_t at = 0;
+    if (!text->size || !take_line(text, &at, line, sizeof line) ||
+        sscanf(line, CACHE_MAGIC " %64s", hash) != 1)
         return "has no head";
-    memcpy(head, text->data, length);
-    head[length] = 0;
-    if (sscanf(head, CACHE_MAGIC " %64s %64s %zu %zu %d %d %d %d %31[^\n]", key,
-               hash, &ptx_size, &cubin_size, &registers, &shared, &spill,
-               &stack, compiler) != 9)
-        return "has a malformed head";
-    const char *body = text->data + length + 1;
-    size_t size = text->size - length - 1;
-    if (strcmp(key, image->key) != 0)
-        return "is of another kernel";
-    if (ptx_size > size || cubin_size != size - ptx_size)
-        return "has the wrong size";
-    spt_sha256(body, size, seen);
+    spt_sha256(text->data + at, text->size - at, seen);
     if (strcmp(seen, hash) != 0)
         return "is damaged";
-    image->ptx = copy_bytes(body, ptx_size);
-    image->cubin = copy_bytes(body + ptx_size, cubin_size);
-    if (!image->ptx || !image->cubin) {
-        spt_free(image->ptx);
-        spt_free(image->cubin);
-        image->ptx = image->cubin = NULL;
+    if (!take_line(text, &at, line, sizeof line) ||
+        sscanf(line, "%64s %zu %zu %d %d %d %d %31[^\n]", i.key, &i.ptx_size,
+               &i.cubin_size, &i.registers, &i.shared_bytes, &i.spill_bytes,
+               &i.stack_bytes, i.compiler) != 8)
+        return "has a malformed head";
+    size_t size = text->size - at;
+    if (strcmp(i.key, image->key) != 0)
+        return "is of another kernel";
+    if (i.ptx_size > size || i.cubin_size != size - i.ptx_size)
+        return "has the wrong size";
+    if (!take_images(text->data + at, &i))
         return "does not fit into memory";
-    }
-    image->ptx_size = ptx_size;
-    image->cubin_size = cubin_size;
-    image->registers = registers;
-    image->shared_bytes = shared;
-    image->spill_bytes = spill;
-    image->stack_bytes = stack;
-    memcpy(image->compiler, compiler, sizeof compiler);
+    *image = i;
     return NULL;
 }
 
@@ -115,24 +122,74 @@ bool spt_cache_load(const char *folder, spt_image *image, char *reason,
     return found;
 }
 
-void spt_cache_store(const char *folder, const spt_image *image)
+spt_status spt_cache_store(const char *folder, const spt_image *image,
+                           spt_error *err)
 {
     spt_buf body = {0}, entry = {0};
     char hash[SPT_SHA256_TEXT];
     char *path = entry_path(folder, image->key);
+    spt_buf_printf(&body, "%s %zu %zu %d %d %d %d %s\n", image->key,
+                   image->ptx_size, image->cubin_size, image->registers,
+                   image->shared_bytes, image->spill_bytes, image->stack_bytes,
+                   image->compiler);
     spt_buf_add(&body, image->ptx, image->ptx_size);
     spt_buf_add(&body, image->cubin, image->cubin_size);
-    if (path && !body.failed && spt_folder_make(folder, NULL) == SPT_OK) {
-        spt_sha256(body.data, body.size, hash);
-        spt_buf_printf(&entry, CACHE_MAGIC " %s %s %zu %zu %d %d %d %d %s\n",
-                       image->key, hash, image->ptx_size, image->cubin_size,
-                       image->registers, image->shared_bytes,
-                       image->spill_bytes, image->stack_bytes, image->compiler);
-        spt_buf_add(&entry, body.data, body.size);
-        if (!entry.failed)
-            spt_file_write(path, entry.data, entry.size, NULL);
-    }
+    spt_sha256(body.data, body.failed ? 0 : body.size, hash);
+    spt_buf_printf(&entry, CACHE_MAGIC " %s\n", hash);
+    spt_buf_add(&entry, body.data, body.size);
+    spt_status status = spt_folder_make(folder, err);
+    if (status == SPT_OK && (!path || body.failed || entry.failed))
+        status = spt_fail(err, SPT_E_MEMORY, "%s: out of memory", folder);
+    if (status == SPT_OK)
+        status = spt_file_write(path, entry.data, entry.size, err);
     spt_buf_free(&body);
     spt_buf_free(&entry);
+    spt_free(path);
+    return status;
+}
+
+/* The file of a compiler: named by what changes when it is replaced. */
+static char *compiler_path(const char *folder, const char *library)
+{
+    struct stat info;
+    char name[96], hash[SPT_SHA256_TEXT], *path = NULL;
+    spt_buf text = {0};
+    if (stat(library, &info) != 0)
+        return NULL;
+    spt_buf_printf(&text, "%s\n%lld %lld.%09ld", library,
+                   (long long)info.st_size, (long long)info.st_mtim.tv_sec,
+                   info.st_mtim.tv_nsec);
+    if (!text.failed) {
+        spt_sha256(text.data, text.size, hash);
+        snprintf(name, sizeof name, "%s.compiler", hash);
+        path = spt_path_join(folder, name);
+    }
+    spt_buf_free(&text);
+    return path;
+}
+
+bool spt_cache_compiler(const char *folder, const char *library, char *identity,
+                        size_t size)
+{
+    spt_buf text = {0};
+    size_t at = 0;
+    char *path = compiler_path(folder, library);
+    bool found = path && spt_file_exists(path) &&
+                 spt_file_read(path, 64, &text, NULL) == SPT_OK && text.size &&
+                 take_line(&text, &at, identity, size) && at == text.size &&
+                 strncmp(identity, "nvrtc ", 6) == 0;
+    spt_buf_free(&text);
+    spt_free(path);
+    return found;
+}
+
+void spt_cache_keep_compiler(const char *folder, const char *library,
+                             const char *identity)
+{
+    char line[64];
+    int n = snprintf(line, sizeof line, "%s\n", identity);
+    char *path = compiler_path(folder, library);
+    if (path && spt_folder_make(folder, NULL) == SPT_OK)
+        spt_file_write(path, line, (size_t)n, NULL);
     spt_free(path);
 }

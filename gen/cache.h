@@ -12,8 +12,18 @@
 bool spt_cache_load(const char *folder, spt_image *image, char *reason,
                     size_t size);
 
-/* Writes an entry whole. Failure is not an error: the next run compiles. */
-void spt_cache_store(const char *folder, const spt_image *image);
+/* Writes an entry whole. */
+spt_status spt_cache_store(const char *folder, const spt_image *image,
+                           spt_error *err);
+
+/*
+ * The identity of the compiler in a library file, once it was kept: asking
+ * the compiler itself costs a compilation.
+ */
+bool spt_cache_compiler(const char *folder, const char *library, char *identity,
+                        size_t size);
+void spt_cache_keep_compiler(const char *folder, const char *library,
+                             const char *identity);
 
 /* The folder when none is given: see spt_compiler_open. spt_free; or NULL. */
 char *spt_cache_default(void);

@@ -127,7 +127,8 @@ static int launch_field(lua_State *L, const spt_template *t, const char *name,
     if (!lua_isinteger(L, -1) || value < min || value > max)
         spt_template_fail(L, t, "launch", name,
                           "launch: %s: expected an integer from %d to %d, got "
-                          "%s", name, min, max, luaL_tolstring(L, -1, NULL));
+                          "%s",
+                          name, min, max, luaL_tolstring(L, -1, NULL));
     lua_pop(L, 1);
     return (int)value;
 }
@@ -139,17 +140,16 @@ static void read_launch(lua_State *L, const spt_template *t, const job *j,
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
         const char *name =
             lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        if (strcmp(name, "threads") != 0 &&
-            strcmp(name, "shared_bytes") != 0 && strcmp(name, "min_ctas") != 0)
+        if (strcmp(name, "threads") != 0 && strcmp(name, "shared_bytes") != 0 &&
+            strcmp(name, "min_ctas") != 0)
             spt_template_fail(L, t, "launch", name,
                               "launch: unknown field '%s'", name);
     }
     k->threads =
         launch_field(L, t, "threads", 1, j->board->max_threads_per_cta);
-    k->shared_bytes = launch_field(L, t, "shared_bytes", 0,
-                                   j->board->shared_per_cta_bytes);
-    k->min_ctas =
-        launch_field(L, t, "min_ctas", 0, j->board->max_ctas_per_sm);
+    k->shared_bytes =
+        launch_field(L, t, "shared_bytes", 0, j->board->shared_per_cta_bytes);
+    k->min_ctas = launch_field(L, t, "min_ctas", 0, j->board->max_ctas_per_sm);
     lua_pop(L, 1);
 }
 
@@ -176,8 +176,8 @@ static const char *upper(const char *name, char *out, size_t size)
 {
     size_t i = 0;
     for (; name[i] && i + 1 < size; i++)
-        out[i] = (char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 32
-                                                         : name[i]);
+        out[i] =
+            (char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 32 : name[i]);
     out[i] = 0;
     return out;
 }
@@ -186,11 +186,11 @@ static const char *upper(const char *name, char *out, size_t size)
 static void set_name(lua_State *L, const spt_template *t, int values,
                      const char *name)
 {
-    if (lua_getfield(L, values, name) != LUA_TNIL &&
-        !lua_rawequal(L, -1, -2))
+    if (lua_getfield(L, values, name) != LUA_TNIL && !lua_rawequal(L, -1, -2))
         spt_template_fail(L, t, "derive", name,
                           "derive: %s differs from the value of that name "
-                          "that is there already", name);
+                          "that is there already",
+                          name);
     lua_pop(L, 1);
     lua_setfield(L, values, name);
 }
@@ -216,24 +216,23 @@ static void add_derived(lua_State *L, const spt_template *t, int p, int b,
         if (type != LUA_TNUMBER && type != LUA_TBOOLEAN && type != LUA_TSTRING)
             spt_template_fail(L, t, "derive", name,
                               "derive: %s is a %s, expected a number, bool or "
-                              "text", name, luaL_typename(L, -1));
+                              "text",
+                              name, luaL_typename(L, -1));
         set_name(L, t, values, name);
     }
     lua_pop(L, 1);
 }
 
 /* Pushes the table of the names that the body sees. */
-static void push_body_values(lua_State *L, const spt_template *t, int p,
-                             int b, const spt_config *full,
-                             const spt_kernel *k)
+static void push_body_values(lua_State *L, const spt_template *t, int p, int b,
+                             const spt_config *full, const spt_kernel *k)
 {
     char name[32];
     lua_newtable(L);
     int values = lua_gettop(L);
     for (int i = 0; i < full->count; i++) {
         spt_value_push(L, &full->values[i]);
-        lua_setfield(L, values,
-                     upper(full->values[i].name, name, sizeof name));
+        lua_setfield(L, values, upper(full->values[i].name, name, sizeof name));
     }
     const struct {
         const char *name;
@@ -274,8 +273,7 @@ static void header_line(spt_buf *out, const char *label, const char *text)
     spt_buf_puts(out, "\n");
 }
 
-static void add_header(spt_buf *out, const spt_template *t,
-                       const spt_kernel *k)
+static void add_header(spt_buf *out, const spt_template *t, const spt_kernel *k)
 {
     spt_buf_printf(out, "/*\n * %s\n * %s\n *\n", k->symbol, t->title);
     header_line(out, "kernel", t->name);
@@ -298,8 +296,8 @@ static void check_symbol(lua_State *L, const spt_template *t,
                           "symbol: '%s' is not an identifier", symbol);
 }
 
-static void add_body(lua_State *L, job *j, const spt_template *t, int p,
-                     int b, const spt_config *full)
+static void add_body(lua_State *L, job *j, const spt_template *t, int p, int b,
+                     const spt_config *full)
 {
     spt_kernel *k = &j->kernel;
     size_t size;
@@ -313,8 +311,8 @@ static void add_body(lua_State *L, job *j, const spt_template *t, int p,
     if (j->e.out.failed || j->e.seen.failed)
         spt_lua_raise(L, SPT_E_MEMORY, "%s: out of memory", t->name);
     if (j->e.out.size > MAX_SOURCE)
-        spt_lua_raise(L, SPT_E_FORMAT, "%s: emits more than %d bytes",
-                      t->body, (int)MAX_SOURCE);
+        spt_lua_raise(L, SPT_E_FORMAT, "%s: emits more than %d bytes", t->body,
+                      (int)MAX_SOURCE);
     spt_sha256(j->e.seen.data, j->e.seen.size, k->template_hash);
 }
 
@@ -323,8 +321,7 @@ static int emit_run(lua_State *L)
     job *j = lua_touserdata(L, 1);
     spt_kernel *k = &j->kernel;
     spt_config full;
-    const spt_template *t =
-        spt_template_find(L, &j->gen->templates, j->name);
+    const spt_template *t = spt_template_find(L, &j->gen->templates, j->name);
     complete(L, t, j->given, &full);
     snprintf(k->template_name, sizeof k->template_name, "%s", t->name);
     snprintf(k->target, sizeof k->target, "%s", j->board->target);
@@ -349,10 +346,8 @@ spt_status spt_gen_emit(spt_gen *gen, const char *template_name,
                         const spt_config *config, const spt_board *board,
                         spt_kernel *kernel, spt_error *err)
 {
-    job j = {.gen = gen,
-             .name = template_name,
-             .given = config,
-             .board = board};
+    job j = {
+        .gen = gen, .name = template_name, .given = config, .board = board};
     spt_status status = spt_lua_run(gen->lua, emit_run, &j, err);
     if (status == SPT_OK) {
         j.kernel.source = j.e.out.data;
@@ -446,8 +441,7 @@ static bool advance(const spt_template *t, open_fields *open)
 static int space_run(lua_State *L)
 {
     job *j = lua_touserdata(L, 1);
-    const spt_template *t =
-        spt_template_find(L, &j->gen->templates, j->name);
+    const spt_template *t = spt_template_find(L, &j->gen->templates, j->name);
     spt_config full = {0};
     open_fields open = {0};
     const char *broken = NULL;
@@ -477,10 +471,8 @@ spt_status spt_gen_space(spt_gen *gen, const char *template_name,
                          const spt_config *problem, const spt_board *board,
                          spt_config **configs, size_t *count, spt_error *err)
 {
-    job j = {.gen = gen,
-             .name = template_name,
-             .given = problem,
-             .board = board};
+    job j = {
+        .gen = gen, .name = template_name, .given = problem, .board = board};
     spt_status status = spt_lua_run(gen->lua, space_run, &j, err);
     if (status != SPT_OK) {
         spt_free(j.configs);

@@ -53,8 +53,10 @@ static void add_float(lua_State *L, spt_buf *buf, double value)
     if (!isfinite(value))
         luaL_error(L, "${...}: %f is not a finite number", value);
     if (value == floor(value))
-        luaL_error(L, "${...}: %f is a whole number of type float, use // or "
-                      "math.tointeger", value);
+        luaL_error(L,
+                   "${...}: %f is a whole number of type float, use // or "
+                   "math.tointeger",
+                   value);
     if (fabs(value) > 3.4028234e38 || fabs(value) < 1.17549436e-38)
         luaL_error(L, "${...}: %s is outside of the range of float",
                    lua_pushfstring(L, "%f", value));
@@ -93,8 +95,10 @@ void spt_emit_value(lua_State *L, spt_buf *buf, int index)
         spt_buf_add(buf, text, length);
         break;
     default:
-        luaL_error(L, "${...}: expected an integer, float, bool or "
-                      "identifier, got %s", luaL_typename(L, index));
+        luaL_error(L,
+                   "${...}: expected an integer, float, bool or "
+                   "identifier, got %s",
+                   luaL_typename(L, index));
     }
 }
 
@@ -190,8 +194,8 @@ static void follow(spt_emitter *e, const char *line, size_t length)
             i++;
         } else if (c == '/' && next == '/') {
             break;
-        } else if (c == '"' || (c == '\'' && i && !isalnum((unsigned char)
-                                                            line[i - 1]))) {
+        } else if (c == '"' ||
+                   (c == '\'' && i && !isalnum((unsigned char)line[i - 1]))) {
             quote = c;
         }
     }
@@ -211,8 +215,8 @@ static bool blank(const char *line, size_t length)
 static void write_line(spt_emitter *e, const frame *f, int number,
                        const char *line, size_t length)
 {
-    bool follows = e->file && strcmp(e->file, f->file) == 0 &&
-                   e->next_line == number;
+    bool follows =
+        e->file && strcmp(e->file, f->file) == 0 && e->next_line == number;
     if (!follows && !e->in_comment && !e->continued) {
         if (blank(line, length))
             return;

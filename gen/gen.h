@@ -64,24 +64,24 @@ const char *spt_gen_board_name(spt_gen *gen, size_t index);
 spt_status spt_gen_board(spt_gen *gen, const char *name, spt_board *board,
                          spt_error *err);
 /* A user's own board file, checked by the same schema. */
-spt_status spt_gen_board_file(spt_gen *gen, const char *path,
-                              spt_board *board, spt_error *err);
+spt_status spt_gen_board_file(spt_gen *gen, const char *path, spt_board *board,
+                              spt_error *err);
 /* The board that an arch (sm90) stands for when none is named. */
 spt_status spt_gen_default_board(spt_gen *gen, const char *arch,
                                  spt_board *board, spt_error *err);
 
 /* What a kernel with all its values fixed is. Freed by spt_kernel_free. */
 typedef struct spt_kernel {
-    char template_name[32];  /* verify_attention */
-    char symbol[128];        /* name of the __global__ function */
-    char config[512];        /* canonical "name=value name=value ..." */
-    char key[160];           /* reduction key: equal keys, equal bits */
-    char target[16];         /* sm_90a */
-    char template_hash[65];  /* sha256 of descriptor, body and fragments */
-    int threads;             /* per CTA */
-    int shared_bytes;        /* dynamic shared memory per CTA */
-    int min_ctas;            /* of __launch_bounds__; 0 = not given */
-    char *source;            /* CUDA text, NUL-terminated */
+    char template_name[32]; /* verify_attention */
+    char symbol[128]; /* name of the __global__ function */
+    char config[512]; /* canonical "name=value name=value ..." */
+    char key[160]; /* reduction key: equal keys, equal bits */
+    char target[16]; /* sm_90a */
+    char template_hash[65]; /* sha256 of descriptor, body and fragments */
+    int threads; /* per CTA */
+    int shared_bytes; /* dynamic shared memory per CTA */
+    int min_ctas; /* of __launch_bounds__; 0 = not given */
+    char *source; /* CUDA text, NUL-terminated */
     size_t source_size;
 } spt_kernel;
 
@@ -112,7 +112,7 @@ typedef struct spt_image {
     size_t cubin_size;
     int registers, shared_bytes /* static */, spill_bytes, stack_bytes;
     char compiler[32]; /* "nvrtc 13.0.88" */
-    char key[65];      /* sha256 of source, target, options, compiler */
+    char key[65]; /* sha256 of source, target, options, compiler */
 } spt_image;
 void spt_image_free(spt_image *image);
 
@@ -127,6 +127,13 @@ typedef struct spt_compiler spt_compiler;
 spt_status spt_compiler_open(const char *library, const char *cache_folder,
                              spt_compiler **compiler, spt_error *err);
 void spt_compiler_close(spt_compiler *compiler);
+
+/*
+ * Notes go to the caller's function, one line each, from any thread but one
+ * at a time: a cache that cannot be written (once), a damaged entry.
+ */
+void spt_compiler_notes(spt_compiler *compiler,
+                        void (*note)(void *user, const char *text), void *user);
 
 /*
  * Compiles count kernels, threads at a time (0 = all cores), from the cache

@@ -16,8 +16,8 @@ enum { HOOK_INSTRUCTIONS = 1000, INCLUDE_DEPTH = 16 };
 
 /* Tables of the registry. */
 static const char LOADED[] = "spt.loaded"; /* name -> value; false: running */
-static const char TEXTS[] = "spt.texts";   /* name -> text of the file */
-static const char USES[] = "spt.uses";     /* name -> list of included names */
+static const char TEXTS[] = "spt.texts"; /* name -> text of the file */
+static const char USES[] = "spt.uses"; /* name -> list of included names */
 
 struct spt_lua {
     lua_State *L;
@@ -61,8 +61,8 @@ static void count_hook(lua_State *L, lua_Debug *debug)
     if (host->left > 0)
         return;
     luaL_where(L, 0);
-    lua_pushfstring(L, "%sran more than %d instructions",
-                    lua_tostring(L, -1), (int)SPT_LUA_INSTRUCTIONS);
+    lua_pushfstring(L, "%sran more than %d instructions", lua_tostring(L, -1),
+                    (int)SPT_LUA_INSTRUCTIONS);
     lua_error(L);
 }
 
@@ -73,7 +73,7 @@ void spt_lua_refill(lua_State *L)
 
 int spt_lua_raise(lua_State *L, spt_status status, const char *fmt, ...)
 {
-    char text[sizeof ((spt_error *)0)->text];
+    char text[sizeof((spt_error *)0)->text];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
@@ -88,8 +88,7 @@ static spt_status take_error(spt_lua *host, int code, spt_error *err)
 {
     spt_status status = host->raised;
     if (code == LUA_ERRMEM)
-        return spt_fail(err, SPT_E_MEMORY,
-                        "Lua: out of memory (limit %d MiB)",
+        return spt_fail(err, SPT_E_MEMORY, "Lua: out of memory (limit %d MiB)",
                         (int)(SPT_LUA_MEMORY_BYTES >> 20));
     const char *text = lua_type(host->L, -1) == LUA_TSTRING
                            ? lua_tostring(host->L, -1)
@@ -202,8 +201,7 @@ void spt_lua_read(lua_State *L, const char *path, const char *name)
         spt_file_read(path, SPT_LUA_FILE_BYTES, &host->scratch, &err);
     if (status != SPT_OK)
         spt_lua_raise(L, status, "%s", err.text);
-    if (host->scratch.size && memchr(host->scratch.data, 0,
-                                     host->scratch.size))
+    if (host->scratch.size && memchr(host->scratch.data, 0, host->scratch.size))
         spt_lua_raise(L, SPT_E_FORMAT, "%s: has a zero byte, expected text",
                       name);
     lua_getfield(L, LUA_REGISTRYINDEX, TEXTS);
@@ -264,8 +262,10 @@ int spt_lua_include(lua_State *L)
     const char *file = lua_tostring(L, lua_upvalueindex(1));
     const char *name = luaL_checkstring(L, 1);
     if (!spt_lua_word(name))
-        return luaL_error(L, "include: '%s' is no file name, expected lower "
-                             "case letters, digits and _", name);
+        return luaL_error(L,
+                          "include: '%s' is no file name, expected lower "
+                          "case letters, digits and _",
+                          name);
     const char *slash = strchr(file, '/');
     if (!slash)
         return luaL_error(L, "include: only files of archs/ and templates/ "
@@ -317,9 +317,8 @@ static void run_text(lua_State *L, const char *name)
     lua_call(L, 0, 1);
     host->depth--;
     if (!lua_istable(L, -1))
-        spt_lua_raise(L, SPT_E_FORMAT,
-                      "%s:1: returns a %s, expected one table", name,
-                      luaL_typename(L, -1));
+        spt_lua_raise(L, SPT_E_FORMAT, "%s:1: returns a %s, expected one table",
+                      name, luaL_typename(L, -1));
     lua_replace(L, -3);
     lua_pop(L, 1);
 }
@@ -363,7 +362,9 @@ static bool key_at(const char *text, size_t size, size_t at, const char *key)
     if (before == '"' && after == '"')
         return true;
     if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_."
-               "0123456789", before) && before)
+               "0123456789",
+               before) &&
+        before)
         return false;
     size_t next = at + length;
     while (next < size && (text[next] == ' ' || text[next] == '\t'))
@@ -433,8 +434,8 @@ spt_status spt_lua_list(const spt_lua *host, const char *folder,
             strcmp(e->d_name + length - ext_length, ext) != 0)
             continue;
         char **grown = spt_realloc(list, n + 1, sizeof *list);
-        char *name = spt_arena_strdup(&arena, e->d_name,
-                                      length - ext_length - 1);
+        char *name =
+            spt_arena_strdup(&arena, e->d_name, length - ext_length - 1);
         if (grown)
             list = grown;
         if (!grown || !name) {

@@ -24,9 +24,9 @@
 #include "mem.h"
 
 enum {
-    SPT_LUA_FILE_BYTES = 1 << 20,     /* of one file */
+    SPT_LUA_FILE_BYTES = 1 << 20, /* of one file */
     SPT_LUA_MEMORY_BYTES = 256 << 20, /* of one host */
-    SPT_LUA_INSTRUCTIONS = 50000000,  /* of one spt_lua_run */
+    SPT_LUA_INSTRUCTIONS = 50000000, /* of one spt_lua_run */
 };
 
 typedef struct spt_lua spt_lua;

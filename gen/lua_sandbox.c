@@ -17,16 +17,16 @@ static const char *const globals[] = {
     "assert", "error", "ipairs", "select", "tonumber", "type", NULL,
 };
 static const char *const string_names[] = {
-    "byte", "char", "format", "len", "lower", "rep", "reverse", "sub",
-    "upper", NULL,
+    "byte", "char",    "format", "len",   "lower",
+    "rep",  "reverse", "sub",    "upper", NULL,
 };
 static const char *const table_names[] = {
     "concat", "insert", "pack", "remove", "sort", "unpack", NULL,
 };
 static const char *const math_names[] = {
-    "abs", "ceil", "exp", "floor", "fmod", "huge", "log", "max",
-    "maxinteger", "min", "mininteger", "modf", "pi", "sqrt", "tointeger",
-    "type", "ult", NULL,
+    "abs", "ceil", "exp",        "floor", "fmod",       "huge",
+    "log", "max",  "maxinteger", "min",   "mininteger", "modf",
+    "pi",  "sqrt", "tointeger",  "type",  "ult",        NULL,
 };
 
 /* Functions that are safer than the library's of the same name. */
@@ -88,8 +88,7 @@ static void push_library(lua_State *L, const char *name, lua_CFunction open)
 static int refuse_write(lua_State *L)
 {
     return luaL_error(L, "writes the global or library field '%s'",
-                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2)
-                                                    : "?");
+                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
 /* base[name] = a read-only view of the named fields of the table on top. */
@@ -120,8 +119,8 @@ static void run_prelude(lua_State *L, int base, int string, int table)
         char from;
         const char *name;
     } arguments[] = {
-        {'b', "next"},   {'t', "sort"},   {'s', "format"}, {'b', "tostring"},
-        {'b', "select"}, {'b', "type"},   {'s', "find"},   {'b', "error"},
+        {'b', "next"},   {'t', "sort"}, {'s', "format"}, {'b', "tostring"},
+        {'b', "select"}, {'b', "type"}, {'s', "find"},   {'b', "error"},
     };
     if (luaL_loadbufferx(L, prelude, sizeof prelude - 1, "=sandbox", "t") !=
         LUA_OK)
@@ -188,8 +187,7 @@ static int read_global(lua_State *L)
     if (lua_rawget(L, -2) != LUA_TNIL)
         return 1;
     return luaL_error(L, "unknown global '%s'",
-                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2)
-                                                    : "?");
+                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
 void spt_lua_push_env(lua_State *L, const char *file, int values)

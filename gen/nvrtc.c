@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cache.h"
+#include "cubin.h"
 #include "files.h"
 #include "hash.h"
 
@@ -49,6 +50,10 @@ struct spt_compiler {
     int (*flow)(program p, int (*callback)(void *, void *), void *user);
     char identity[32];
     char *cache; /* "" = none */
+    void (*note)(void *user, const char *text);
+    void *note_user;
+    pthread_mutex_t lock; /* of noted */
+    bool noted; /* the cache could not be written: said once */
 };
 
 static const char *const fixed_options[] = {"-lineinfo", "-std=c++17",
@@ -176,7 +181,12 @@ static void identify(spt_compiler *c)
 spt_status spt_compiler_open(const char *library, const char *cache_folder,
                              spt_compiler **compiler, spt_error *err)
 {
+    void *symbol;
     spt_compiler *c = spt_calloc(1, sizeof *c);
+    if (c && pthread_mutex_init(&c->lock, NULL) != 0) {
+        spt_free(c);
+        c = NULL;
+    }
     if (c)
         c->cache =
             cache_folder ? spt_strdup(cache_folder) : spt_cache_default();
@@ -189,7 +199,15 @@ spt_status spt_compiler_open(const char *library, const char *cache_folder,
         spt_compiler_close(c);
         return status;
     }
-    identify(c);
+    Dl_info place;
+    memcpy(&symbol, &c->version, sizeof symbol);
+    bool placed = *c->cache && dladdr(symbol, &place) && place.dli_fname;
+    if (!placed || !spt_cache_compiler(c->cache, place.dli_fname, c->identity,
+                                       sizeof c->identity)) {
+        identify(c);
+        if (placed)
+            spt_cache_keep_compiler(c->cache, place.dli_fname, c->identity);
+    }
     *compiler = c;
     return SPT_OK;
 }
@@ -199,8 +217,26 @@ void spt_compiler_close(spt_compiler *compiler)
     if (!compiler)
         return;
     /* The library stays loaded: NVRTC does not like to be unloaded. */
+    pthread_mutex_destroy(&compiler->lock);
     spt_free(compiler->cache);
     spt_free(compiler);
+}
+
+void spt_compiler_notes(spt_compiler *compiler,
+                        void (*note)(void *user, const char *text), void *user)
+{
+    compiler->note = note;
+    compiler->note_user = user;
+}
+
+/* One line to the caller; once_only: at most one of this kind. */
+static void note(spt_compiler *c, const char *text, bool once_only)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->note && !(once_only && c->noted))
+        c->note(c->note_user, text);
+    c->noted |= once_only;
+    pthread_mutex_unlock(&c->lock);
 }
 
 void spt_image_free(spt_image *image)
@@ -278,8 +314,61 @@ static int log_number(const char *log, const char *words)
     return largest;
 }
 
+/*
+ * The source position of a line of PTX: the last .loc before it. False when
+ * there is none.
+ */
+static bool ptx_position(const char *ptx, int line, char *file, size_t size,
+                         int *number)
+{
+    int index = 0, at_file;
+    for (const char *at = ptx; line-- > 0 && *at; at += *at == '\n') {
+        sscanf(at, " .loc %d %d", &index, number);
+        at += strcspn(at, "\n");
+    }
+    for (const char *at = ptx; index && (at = strstr(at, ".file")); at++) {
+        const char *quote = strchr(at, '"');
+        if (!quote || sscanf(at, ".file %d", &at_file) != 1 || at_file != index)
+            continue;
+        quote += 1 + (quote[1] == '/');
+        snprintf(file, size, "%.*s", (int)strcspn(quote, "\""), quote);
+        return true;
+    }
+    return false;
+}
+
+/* An error of the assembler, "ptxas ..., line 28; error : text". */
+static spt_status assembler_failed(const spt_compiler *c, program p,
+                                   const spt_kernel *k, const char *line,
+                                   spt_error *err)
+{
+    size_t size = 0, n = strcspn(line, "\n");
+    int ptx_line = 0, number = 0;
+    char file[128] = "", *ptx = NULL;
+    const char *text = memchr(line, ';', n);
+    if (text)
+        text += 1 + strspn(text + 1, " ");
+    else
+        text = line;
+    const char *where = strstr(line, ", line ");
+    if (where && where < line + n)
+        ptx_line = atoi(where + 7);
+    bool found = ptx_line > 0 && c->ptx_size(p, &size) == NVRTC_OK && size &&
+                 (ptx = spt_calloc(size + 1, 1)) != NULL &&
+                 c->ptx(p, ptx) == NVRTC_OK &&
+                 ptx_position(ptx, ptx_line, file, sizeof file, &number);
+    spt_free(ptx);
+    n -= (size_t)(text - line);
+    if (found)
+        return spt_fail(err, SPT_E_COMPILE, "%s:%d: ptxas: %.*s", file, number,
+                        (int)n, text);
+    return spt_fail(err, SPT_E_COMPILE, "%s for %s: ptxas: %.*s",
+                    k->template_name, k->target, (int)n, text);
+}
+
 /* "/templates/x.cu(12): error: text" as "templates/x.cu:12: text". */
-static spt_status compile_failed(const spt_kernel *k, const char *log,
+static spt_status compile_failed(const spt_compiler *c, program p,
+                                 const spt_kernel *k, const char *log,
                                  spt_error *err)
 {
     const char *at = strstr(log, "error");
@@ -287,6 +376,8 @@ static spt_status compile_failed(const spt_kernel *k, const char *log,
     while (line > log && line[-1] != '\n')
         line--;
     size_t n = strcspn(line, "\n");
+    if (strncmp(line, "ptxas", 5) == 0)
+        return assembler_failed(c, p, k, line, err);
     const char *paren = memchr(line, '(', n);
     const char *text = strstr(line, ": error: ");
     if (paren && text && paren < text && text < line + n) {
@@ -296,8 +387,9 @@ static spt_status compile_failed(const spt_kernel *k, const char *log,
         return spt_fail(err, SPT_E_COMPILE, "%.*s:%d: %.*s", name, file, number,
                         (int)(line + n - text), text);
     }
-    return spt_fail(err, SPT_E_COMPILE, "%s %s: %.*s", k->template_name,
-                    k->target, n ? (int)n : 14, n ? line : "no message");
+    return spt_fail(err, SPT_E_COMPILE, "%s for %s: NVRTC: %.*s",
+                    k->template_name, k->target, n ? (int)n : 10,
+                    n ? line : "no message");
 }
 
 /* Called by NVRTC now and then; 1 stops the compilation. */
@@ -317,7 +409,24 @@ static char *read_log(const spt_compiler *c, program p)
     return text;
 }
 
-static spt_status take_image(const spt_compiler *c, program p, const char *log,
+/* Registers and shared memory from the cubin, spills from the log. */
+static spt_status take_facts(const spt_kernel *k, const char *log,
+                             spt_image *image, spt_error *err)
+{
+    spt_cubin_facts facts;
+    SPT_TRY(spt_cubin_read(image->cubin, image->cubin_size, k->symbol, &facts,
+                           err));
+    image->registers = facts.registers;
+    image->shared_bytes = facts.shared_bytes;
+    image->spill_bytes = log_number(log, " bytes spill stores");
+    image->stack_bytes = log_number(log, " bytes stack frame");
+    if (facts.stack_bytes > image->stack_bytes)
+        image->stack_bytes = facts.stack_bytes;
+    return SPT_OK;
+}
+
+static spt_status take_image(const spt_compiler *c, program p,
+                             const spt_kernel *k, const char *log,
                              spt_image *image, spt_error *err)
 {
     if (c->ptx_size(p, &image->ptx_size) != NVRTC_OK ||
@@ -332,11 +441,7 @@ static spt_status take_image(const spt_compiler *c, program p, const char *log,
         return spt_fail(err, SPT_E_COMPILE, "NVRTC: gives no PTX and cubin");
     relative_files(image->ptx);
     image->ptx_size = strlen(image->ptx);
-    image->registers = log_number(log, " registers");
-    image->shared_bytes = log_number(log, " bytes smem");
-    image->spill_bytes = log_number(log, " bytes spill stores");
-    image->stack_bytes = log_number(log, " bytes stack frame");
-    return SPT_OK;
+    return take_facts(k, log, image, err);
 }
 
 static spt_status compile_text(const spt_compiler *c, const spt_kernel *k,
@@ -360,13 +465,13 @@ static spt_status compile_text(const spt_compiler *c, const spt_kernel *k,
     if (!log)
         status = spt_fail(err, SPT_E_MEMORY, "NVRTC: out of memory");
     else if (result == NVRTC_OK)
-        status = take_image(c, p, log, image, err);
+        status = take_image(c, p, k, log, image, err);
     else if (now() > end)
         status = spt_fail(err, SPT_E_TIMEOUT,
                           "%s: compiling took longer than %.0f s",
                           k->template_name, timeout_s);
     else
-        status = compile_failed(k, log, err);
+        status = compile_failed(c, p, k, log, err);
     spt_free(log);
     c->destroy(&p);
     return status;
@@ -384,7 +489,7 @@ static void make_key(const spt_compiler *c, const spt_kernel *k,
     spt_buf_free(&text);
 }
 
-static spt_status compile_one(const spt_compiler *c, const spt_kernel *k,
+static spt_status compile_one(spt_compiler *c, const spt_kernel *k,
                               double timeout_s, spt_image *image,
                               spt_error *err)
 {
@@ -393,20 +498,26 @@ static spt_status compile_one(const spt_compiler *c, const spt_kernel *k,
     make_key(c, k, image->key);
     if (*c->cache && spt_cache_load(c->cache, image, reason, sizeof reason))
         return SPT_OK;
+    if (*c->cache && *reason)
+        note(c, reason, false);
     memcpy(image->compiler, c->identity, sizeof c->identity);
     char *source = absolute_lines(k->source);
     if (!source)
         return spt_fail(err, SPT_E_MEMORY, "NVRTC: out of memory");
     spt_status status = compile_text(c, k, source, timeout_s, image, err);
     spt_free(source);
-    if (status == SPT_OK && *c->cache)
-        spt_cache_store(c->cache, image);
+    if (status != SPT_OK)
+        spt_image_free(image);
+    spt_error failure;
+    if (status == SPT_OK && *c->cache &&
+        spt_cache_store(c->cache, image, &failure) != SPT_OK)
+        note(c, failure.text, true);
     return status;
 }
 
 /* What the threads of one spt_compile share, under the lock. */
 typedef struct batch {
-    const spt_compiler *compiler;
+    spt_compiler *compiler;
     const spt_kernel *kernels;
     spt_image *images;
     double timeout_s;

@@ -169,8 +169,8 @@ static bool same_value(const spt_value *a, const spt_value *b)
 
 static bool allowed(const spt_field *f, const spt_value *value)
 {
-    double x = f->type == SPT_VALUE_NUMBER ? value->number
-                                           : (double)value->integer;
+    double x =
+        f->type == SPT_VALUE_NUMBER ? value->number : (double)value->integer;
     if (f->bounded && !(x >= f->min && x <= f->max))
         return false;
     for (int i = 0; i < f->n_values; i++)
@@ -327,8 +327,8 @@ static spt_template *read_template(lua_State *L, spt_templates *known,
     snprintf(t->name, sizeof t->name, "%s", name);
     snprintf(t->file, sizeof t->file, "templates/%s.lua", name);
     snprintf(t->body, sizeof t->body, "templates/%s.cu", name);
-    const char *path = lua_pushfstring(
-        L, "%s/%s", spt_lua_root(spt_lua_host(L)), t->file);
+    const char *path =
+        lua_pushfstring(L, "%s/%s", spt_lua_root(spt_lua_host(L)), t->file);
     if (!spt_file_exists(path))
         no_template(L, name);
     lua_pop(L, 1);
@@ -406,8 +406,8 @@ spt_status spt_field_parse(const spt_field *field, const char *text,
         break;
     case SPT_VALUE_BOOL:
         v.integer = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
-        good = v.integer || strcmp(text, "false") == 0 ||
-               strcmp(text, "0") == 0;
+        good =
+            v.integer || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
         break;
     case SPT_VALUE_STRING:
         good = good && strlen(text) < sizeof v.text;
@@ -485,8 +485,8 @@ void spt_template_check_names(lua_State *L, const spt_template *t,
         for (int k = 0; k < t->n_fields; k++)
             known |= strcmp(t->fields[k].name, config->values[i].name) == 0;
         if (!known)
-            spt_lua_raise(L, SPT_E_USAGE, "%s: has no parameter '%s'",
-                          t->name, config->values[i].name);
+            spt_lua_raise(L, SPT_E_USAGE, "%s: has no parameter '%s'", t->name,
+                          config->values[i].name);
     }
 }
 
@@ -505,15 +505,13 @@ void spt_config_text(const spt_config *full, char *text, size_t size)
 static int unknown_value(lua_State *L)
 {
     return luaL_error(L, "no value named '%s'",
-                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2)
-                                                    : "?");
+                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
 static int refuse_value(lua_State *L)
 {
     return luaL_error(L, "writes the value '%s'",
-                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2)
-                                                    : "?");
+                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
 /* The table on top raises for unknown names, and for new ones. */
@@ -576,7 +574,8 @@ const char *spt_template_broken(lua_State *L, const spt_template *t, int p,
         if (!lua_isboolean(L, -1))
             spt_template_fail(L, t, "constraints", NULL,
                               "constraint \"%s\": expected true or false, "
-                              "got a %s", broken, luaL_typename(L, -1));
+                              "got a %s",
+                              broken, luaL_typename(L, -1));
         if (lua_toboolean(L, -1))
             broken = NULL;
         lua_pop(L, 3);

@@ -96,7 +96,6 @@ void spt_template_call(lua_State *L, const spt_template *t, const char *name,
 
 /* Raises "file:line: text" at the line where the keys are written. */
 int spt_template_fail(lua_State *L, const spt_template *t, const char *key,
-                      const char *sub, const char *fmt, ...)
-    SPT_PRINTF(5, 6);
+                      const char *sub, const char *fmt, ...) SPT_PRINTF(5, 6);
 
 #endif

@@ -82,8 +82,8 @@ static spt_status read_operand(const spt_template *t, const char *text,
             continue;
         if (spt_config_get(config, f->name))
             return spt_fail(err, SPT_E_USAGE, "%s: is given twice", f->name);
-        return spt_field_parse(f, equals + 1,
-                               &config->values[config->count++], err);
+        return spt_field_parse(f, equals + 1, &config->values[config->count++],
+                               err);
     }
     return spt_fail(err, SPT_E_USAGE,
                     "%s: %s has no parameter of that name (--list shows them)",
@@ -98,8 +98,8 @@ static spt_status emit(const request *r, spt_kernel *kernel, spt_error *err)
     SPT_TRY(spt_gen_template(r->gen, r->operands.values[0], &t, err));
     for (int i = 1; i < r->operands.count; i++)
         SPT_TRY(read_operand(t, r->operands.values[i], &given, err));
-    SPT_TRY(spt_gen_space(r->gen, t->name, &given, &r->board, &configs,
-                          &count, err));
+    SPT_TRY(spt_gen_space(r->gen, t->name, &given, &r->board, &configs, &count,
+                          err));
     spt_status status =
         spt_gen_emit(r->gen, t->name, &configs[0], &r->board, kernel, err);
     spt_free(configs);
@@ -135,9 +135,8 @@ static spt_status compile_and_save(const request *r, const spt_kernel *kernel,
         fprintf(stderr,
                 "%s for %s by %s: %d registers, %d bytes of shared memory, %d "
                 "bytes spilled\n",
-                kernel->symbol, kernel->target, image.compiler,
-                image.registers, image.shared_bytes + kernel->shared_bytes,
-                image.spill_bytes);
+                kernel->symbol, kernel->target, image.compiler, image.registers,
+                image.shared_bytes + kernel->shared_bytes, image.spill_bytes);
     spt_image_free(&image);
     return status;
 }
@@ -154,10 +153,9 @@ static spt_status run(request *r, spt_error *err)
         return list_fields(r->gen, r->operands.values[0], err);
     SPT_TRY(spt_find_board(r->gen, r->arch, r->board_name, &r->board, err));
     SPT_TRY(emit(r, &kernel, err));
-    spt_status status =
-        r->ptx || r->cubin
-            ? compile_and_save(r, &kernel, err)
-            : save("-", kernel.source, kernel.source_size, err);
+    spt_status status = r->ptx || r->cubin
+                            ? compile_and_save(r, &kernel, err)
+                            : save("-", kernel.source, kernel.source_size, err);
     spt_kernel_free(&kernel);
     return status;
 }
