@@ -345,11 +345,8 @@ static spt_status assembler_failed(const spt_compiler *c, program p,
     size_t size = 0, n = strcspn(line, "\n");
     int ptx_line = 0, number = 0;
     char file[128] = "", *ptx = NULL;
-    const char *text = memchr(line, ';', n);
-    if (text)
-        text += 1 + strspn(text + 1, " ");
-    else
-        text = line;
+    const char *text = strstr(line, ": ");
+    text = text && text < line + n ? text + 2 : line;
     const char *where = strstr(line, ", line ");
     if (where && where < line + n)
         ptx_line = atoi(where + 7);
