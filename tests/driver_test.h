@@ -20,13 +20,13 @@
 
 static spt_driver drv;
 
-#define INDEX_PTX                                \
-    "mov.u32 %r1, %ctaid.x;\n"                   \
-    "mov.u32 %r2, %ntid.x;\n"                    \
-    "mov.u32 %r3, %tid.x;\n"                     \
-    "mad.lo.s32 %r4, %r1, %r2, %r3;\n"           \
-    "setp.ge.s32 %p1, %r4, %r5;\n"               \
-    "@%p1 bra DONE;\n"                           \
+#define INDEX_PTX                      \
+    "mov.u32 %r1, %ctaid.x;\n"         \
+    "mov.u32 %r2, %ntid.x;\n"          \
+    "mov.u32 %r3, %tid.x;\n"           \
+    "mad.lo.s32 %r4, %r1, %r2, %r3;\n" \
+    "setp.ge.s32 %p1, %r4, %r5;\n"     \
+    "@%p1 bra DONE;\n"                 \
     "mul.wide.s32 %rd4, %r4, 4;\n"
 
 __attribute__((unused)) static const char *const driver_test_ptx =
@@ -38,8 +38,7 @@ __attribute__((unused)) static const char *const driver_test_ptx =
     ".reg .pred %p<2>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"
     "ld.param.u64 %rd1, [p];\n"
     "ld.param.u32 %r5, [n];\n"
-    "cvta.to.global.u64 %rd2, %rd1;\n" INDEX_PTX
-    "add.s64 %rd5, %rd2, %rd4;\n"
+    "cvta.to.global.u64 %rd2, %rd1;\n" INDEX_PTX "add.s64 %rd5, %rd2, %rd4;\n"
     "ld.global.u32 %r6, [%rd5];\n"
     "add.s32 %r7, %r6, 1;\n"
     "st.global.u32 [%rd5], %r7;\n"
@@ -52,8 +51,7 @@ __attribute__((unused)) static const char *const driver_test_ptx =
     "ld.param.u64 %rd1, [a];\n"
     "ld.param.u64 %rd2, [b];\n"
     "ld.param.u64 %rd3, [c];\n"
-    "ld.param.u32 %r5, [n];\n" INDEX_PTX
-    "add.s64 %rd5, %rd1, %rd4;\n"
+    "ld.param.u32 %r5, [n];\n" INDEX_PTX "add.s64 %rd5, %rd1, %rd4;\n"
     "add.s64 %rd6, %rd2, %rd4;\n"
     "add.s64 %rd7, %rd3, %rd4;\n"
     "ld.global.f32 %f1, [%rd5];\n"
@@ -127,9 +125,10 @@ __attribute__((unused)) static CUfunction driver_test_function(CUmodule module,
 }
 
 /* Launches add_one over n numbers at p. */
-__attribute__((unused)) static CUresult
-driver_test_add_one(CUfunction function, CUdeviceptr p, uint32_t n,
-                    CUstream stream)
+__attribute__((unused)) static CUresult driver_test_add_one(CUfunction function,
+                                                            CUdeviceptr p,
+                                                            uint32_t n,
+                                                            CUstream stream)
 {
     void *params[] = {&p, &n};
     return drv.cuLaunchKernel(function, (n + 127) / 128, 1, 1, 128, 1, 1, 0,

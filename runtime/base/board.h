@@ -12,17 +12,17 @@
 /* A matrix instruction for bf16: how it takes rows, and at what rate. */
 typedef struct spt_matrix {
     char instruction[16]; /* mma.sync, wgmma, tcgen05 */
-    char shape[16];       /* m16n8k16 */
+    char shape[16]; /* m16n8k16 */
     int row_step, max_rows; /* rows (its N side) come in steps, up to max */
-    double fraction;        /* of bf16_tflops when the tile is full */
+    double fraction; /* of bf16_tflops when the tile is full */
 } spt_matrix;
 
 enum { SPT_MATRIX_MAX = 4 };
 
 typedef struct spt_board {
-    char name[32];   /* h100_sxm */
-    char title[64];  /* NVIDIA H100 SXM5 80 GB */
-    char arch[16];   /* sm90 */
+    char name[32]; /* h100_sxm */
+    char title[64]; /* NVIDIA H100 SXM5 80 GB */
+    char arch[16]; /* sm90 */
     char target[16]; /* sm_90a: what NVRTC assembles for */
     int cc_major, cc_minor;
 
@@ -41,16 +41,16 @@ typedef struct spt_board {
     double l2_gbps;
     double l2_bytes;
     double memory_bytes; /* DRAM capacity */
-    double bf16_tflops;  /* dense, fp32 accumulate, of the whole board */
+    double bf16_tflops; /* dense, fp32 accumulate, of the whole board */
     double mma_sync_fraction; /* of bf16_tflops that mma.sync reaches */
-    double fp8_tflops;   /* 0 = none */
-    double link_gbps;    /* to peers, one direction; 0 = none */
+    double fp8_tflops; /* 0 = none */
+    double link_gbps; /* to peers, one direction; 0 = none */
 
     /* Latencies and fixed costs. */
     double shared_latency_cycles, l2_latency_ns, dram_latency_ns;
-    double launch_us;     /* one node of a graph */
+    double launch_us; /* one node of a graph */
     double launch_eager_us; /* host launch on a stream */
-    double wave_us;       /* fixed cost of one wave of CTAs */
+    double wave_us; /* fixed cost of one wave of CTAs */
 
     /* Matrix instructions, mma.sync first. */
     int matrix_count;

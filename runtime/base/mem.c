@@ -37,7 +37,7 @@ struct spt_arena_block {
     struct spt_arena_block *next;
     size_t used;
     size_t size; /* bytes of data */
-    char *data;  /* aligned to ARENA_ALIGN */
+    char *data; /* aligned to ARENA_ALIGN */
 };
 
 static struct spt_arena_block *block_new(size_t size)

@@ -31,8 +31,8 @@ static any_call find_call(void *library, const char *name)
 static void fill_table(spt_driver *driver)
 {
     any_call call;
-#define SPT_DRIVER_CALL(name)                       \
-    call = find_call(driver->library, TEXT(name));  \
+#define SPT_DRIVER_CALL(name)                      \
+    call = find_call(driver->library, TEXT(name)); \
     memcpy(&driver->name, &call, sizeof(call));
 #include "driver.def"
 #undef SPT_DRIVER_CALL

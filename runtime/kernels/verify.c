@@ -42,9 +42,8 @@ void spt_verify_set_scale(spt_verify_args *args, double scale, double softcap)
 }
 
 spt_status spt_verify_launch(const spt_driver *driver,
-                             const spt_verify_plan *plan,
-                             spt_verify_args *args, CUstream stream,
-                             spt_error *err)
+                             const spt_verify_plan *plan, spt_verify_args *args,
+                             CUstream stream, spt_error *err)
 {
     int64_t chunks = plan_chunks(plan), rows = plan_rows(plan);
     int64_t groups = ceil_div(rows, plan->rows);

@@ -19,18 +19,18 @@
 
 /* Arguments as the kernels take them (templates/verify_args.cu). */
 typedef struct spt_verify_args {
-    CUdeviceptr q;    /* (token, query head, head dim), 16-bit floats */
+    CUdeviceptr q; /* (token, query head, head dim), 16-bit floats */
     CUdeviceptr k, v; /* (page, slot, KV head, head dim) by strides */
     CUdeviceptr page_table; /* int32 (sequence, page) */
-    CUdeviceptr q_start;    /* int32 (sequences + 1) */
-    CUdeviceptr kv_len;     /* int32 (sequence), draft block included */
-    CUdeviceptr kv_start;   /* int64 (sequence), without pages */
-    CUdeviceptr tree;       /* uint32 (token): ancestors and itself */
-    CUdeviceptr sinks;      /* float (query head) */
-    CUdeviceptr partial_o;  /* float (sequence, KV head, chunk, row, dim) */
+    CUdeviceptr q_start; /* int32 (sequences + 1) */
+    CUdeviceptr kv_len; /* int32 (sequence), draft block included */
+    CUdeviceptr kv_start; /* int64 (sequence), without pages */
+    CUdeviceptr tree; /* uint32 (token): ancestors and itself */
+    CUdeviceptr sinks; /* float (query head) */
+    CUdeviceptr partial_o; /* float (sequence, KV head, chunk, row, dim) */
     CUdeviceptr partial_ml; /* float2 (sequence, KV head, chunk, row) */
-    CUdeviceptr out;        /* (token, query head, head dim) */
-    CUdeviceptr lse;        /* float (token, query head), natural log */
+    CUdeviceptr out; /* (token, query head, head dim) */
+    CUdeviceptr lse; /* float (token, query head), natural log */
     int64_t q_token_stride, kv_page_stride, kv_token_stride, kv_head_stride;
     int32_t page_table_stride;
     int32_t chunks, rows, row_groups;
@@ -64,8 +64,7 @@ void spt_verify_set_scale(spt_verify_args *args, double scale, double softcap);
  * args; every pointer is the caller's. The plan's grid limits are checked.
  */
 spt_status spt_verify_launch(const spt_driver *driver,
-                             const spt_verify_plan *plan,
-                             spt_verify_args *args, CUstream stream,
-                             spt_error *err);
+                             const spt_verify_plan *plan, spt_verify_args *args,
+                             CUstream stream, spt_error *err);
 
 #endif

@@ -46,8 +46,7 @@ void sim_counts_free(sim_counts *counts)
     spt_free(counts);
 }
 
-static void trace_add(sim_trace *trace, uint64_t line, int op,
-                      uint32_t sectors)
+static void trace_add(sim_trace *trace, uint64_t line, int op, uint32_t sectors)
 {
     if (trace->failed)
         return;
@@ -168,8 +167,7 @@ static void line_set_add(line_set *set, uint64_t first, uint64_t last)
         line_set_put(set, first >> 2, 15u << (first & 3) & 15);
         first = (first | 3) + 1;
     }
-    line_set_put(set, first >> 2,
-                 15u << (first & 3) & 15u >> (3 - (last & 3)));
+    line_set_put(set, first >> 2, 15u << (first & 3) & 15u >> (3 - (last & 3)));
 }
 
 /* The usual case: lane i at base + i * bytes, every lane. */
@@ -244,8 +242,8 @@ static uint32_t group_conflicts(const uint64_t *address, uint32_t mask,
 
 /* The same, where most often every lane has banks of its own. */
 static uint32_t group_wavefronts(const uint64_t *address, uint32_t first,
-                                 uint32_t lanes, uint32_t mask,
-                                 uint32_t bytes, bool serial)
+                                 uint32_t lanes, uint32_t mask, uint32_t bytes,
+                                 bool serial)
 {
     uint32_t shift = bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
     uint32_t last_bank = (128u >> shift) - 1, seen = 0;

@@ -21,8 +21,8 @@
 #include "sim.h"
 
 typedef enum sim_count_kind {
-    SIM_COUNT_LD,   /* ld, ldu, ld.nc; in shared memory ldmatrix too */
-    SIM_COUNT_ST,   /* st, stmatrix */
+    SIM_COUNT_LD, /* ld, ldu, ld.nc; in shared memory ldmatrix too */
+    SIM_COUNT_ST, /* st, stmatrix */
     SIM_COUNT_ATOM, /* atom, red */
     SIM_COUNT_ASYNC, /* cp.async: reads global, writes shared memory */
     SIM_COUNT_LOCAL_LD,
@@ -121,10 +121,10 @@ void sim_counters_add(spt_sim_counters *sum, const spt_sim_counters *more);
  */
 typedef struct sim_geometry {
     uint64_t ctas;
-    int threads;        /* per CTA */
-    int registers;      /* per thread */
-    int shared_bytes;   /* per CTA, static and dynamic */
-    bool graph;         /* a node of a graph, not a launch by the host */
+    int threads; /* per CTA */
+    int registers; /* per thread */
+    int shared_bytes; /* per CTA, static and dynamic */
+    bool graph; /* a node of a graph, not a launch by the host */
 } sim_geometry;
 double sim_time_us(const spt_sim_counters *counters, const spt_board *board,
                    const sim_geometry *geometry);

@@ -71,8 +71,7 @@ static bool keep(sim_launch_counts *launch, uint64_t cta, sim_counts *counts)
     return true;
 }
 
-void sim_counts_end(sim_launch_counts *launch, uint64_t cta,
-                    sim_counts *counts)
+void sim_counts_end(sim_launch_counts *launch, uint64_t cta, sim_counts *counts)
 {
     pthread_mutex_lock(&launch->lock);
     sim_counters_add(&launch->sums, &counts->sums);
@@ -87,8 +86,7 @@ void sim_counts_end(sim_launch_counts *launch, uint64_t cta,
     sim_counts_reset(counts);
 }
 
-void sim_launch_counts_finish(sim_launch_counts *launch,
-                              spt_sim_counters *sums)
+void sim_launch_counts_finish(sim_launch_counts *launch, spt_sim_counters *sums)
 {
     pthread_mutex_lock(&launch->lock);
     replay_waiting(launch, true);

@@ -55,14 +55,14 @@ double sim_time_us(const spt_sim_counters *counters, const spt_board *board,
     double l2 = over(l2_sectors * SECTOR_BYTES, board->l2_gbps * 1e3);
     double issue = over((double)counters->ptx_inst,
                         sms * ISSUE_PER_CYCLE * board->clock_mhz);
-    double matrix = over((double)counters->mma_flops,
-                         board->bf16_tflops * board->mma_sync_fraction * busy *
-                             1e6);
+    double matrix =
+        over((double)counters->mma_flops,
+             board->bf16_tflops * board->mma_sync_fraction * busy * 1e6);
     double shared = over((double)counters->memory_l1_wavefronts_shared,
                          sms * board->clock_mhz);
 
-    double time = larger(larger(larger(dram, l2), larger(issue, matrix)),
-                         shared);
+    double time =
+        larger(larger(larger(dram, l2), larger(issue, matrix)), shared);
     time += waves * board->wave_us + board->dram_latency_ns * 1e-3;
     time += board->launch_us;
     if (!geometry->graph)

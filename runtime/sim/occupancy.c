@@ -37,9 +37,8 @@ static int limit_by_registers(const spt_board *board, int warps, int registers)
 int spt_occupancy(const spt_board *board, int threads, int registers,
                   int shared_bytes)
 {
-    if (threads <= 0 || threads > board->max_threads_per_cta ||
-        registers < 0 || shared_bytes < 0 ||
-        shared_bytes > board->shared_per_cta_bytes)
+    if (threads <= 0 || threads > board->max_threads_per_cta || registers < 0 ||
+        shared_bytes < 0 || shared_bytes > board->shared_per_cta_bytes)
         return 0;
     int warps = (threads + LANES - 1) / LANES;
     int ctas = board->max_ctas_per_sm;

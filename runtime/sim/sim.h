@@ -13,9 +13,9 @@
 #include "error.h"
 
 typedef struct spt_sim_options {
-    bool checks_off;  /* run faster, report nothing */
+    bool checks_off; /* run faster, report nothing */
     bool counters_off; /* no L2 model, no sector and bank counting */
-    int threads;      /* host threads; 0 = all cores */
+    int threads; /* host threads; 0 = all cores */
     uint64_t max_instructions; /* warp instructions per launch before a kernel
                                   counts as hung; 0 = default */
 } spt_sim_options;
@@ -45,8 +45,8 @@ typedef struct spt_sim_report {
     unsigned line;
     unsigned block[3], thread[3];
     uint64_t address;
-    uint64_t count;  /* how often at this place */
-    char text[256];  /* one line, all of the above in words */
+    uint64_t count; /* how often at this place */
+    char text[256]; /* one line, all of the above in words */
 } spt_sim_report;
 
 /* Reports since the last call to spt_sim_clear, oldest first, one per place. */

@@ -61,9 +61,8 @@ CUresult sim_capture_add(CUstream stream, sim_work *work)
         sim_work_free(work);
         return break_capture(stream, CUDA_ERROR_NOT_SUPPORTED);
     }
-    CUgraphNode node = sim_graph_add(stream->capture_graph,
-                                     type_of(work->kind), work,
-                                     &stream->capture_tail);
+    CUgraphNode node = sim_graph_add(stream->capture_graph, type_of(work->kind),
+                                     work, &stream->capture_tail);
     if (!node || !sim_handle_add(node, SIM_HANDLE_NODE))
         return break_capture(stream, CUDA_ERROR_OUT_OF_MEMORY);
     stream->capture_tail.count = 0;
@@ -87,8 +86,7 @@ CUresult sim_capture_join(CUstream stream, CUevent event)
     if (stream->capture == SIM_CAPTURE_BROKEN)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream->capture == SIM_CAPTURE_NONE) {
-        if (stream == stream->ctx->null_stream ||
-            stream->ctx != event->ctx)
+        if (stream == stream->ctx->null_stream || stream->ctx != event->ctx)
             return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         stream->capture = SIM_CAPTURE_ACTIVE;
         stream->capture_origin = false;
@@ -109,8 +107,7 @@ CUresult sim_capture_join(CUstream stream, CUevent event)
     return CUDA_SUCCESS;
 }
 
-CUresult SIM_FN(cuStreamBeginCapture)(CUstream handle,
-                                      CUstreamCaptureMode mode)
+CUresult SIM_FN(cuStreamBeginCapture)(CUstream handle, CUstreamCaptureMode mode)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);
@@ -163,8 +160,8 @@ CUresult SIM_FN(cuStreamEndCapture)(CUstream handle, CUgraph *graph)
     if (result != CUDA_SUCCESS)
         return result;
     CUstream stream;
-    result = graph ? sim_stream_of(ctx, handle, &stream)
-                   : CUDA_ERROR_INVALID_VALUE;
+    result =
+        graph ? sim_stream_of(ctx, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return sim_leave(result);
     *graph = NULL;
@@ -210,8 +207,8 @@ CUresult SIM_FN(cuStreamGetCaptureInfo)(CUstream handle,
     if (result != CUDA_SUCCESS)
         return result;
     CUstream stream;
-    result = status ? sim_stream_of(ctx, handle, &stream)
-                    : CUDA_ERROR_INVALID_VALUE;
+    result =
+        status ? sim_stream_of(ctx, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return sim_leave(result);
     *status = status_of(stream);

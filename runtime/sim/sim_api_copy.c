@@ -19,10 +19,9 @@ static sim_side linear(int kind, uint64_t address, uint64_t size)
     sim_side side = {.address = address, .pitch = size, .height = 1};
     sim_range range;
     if (kind == ANY_SIDE)
-        side.device =
-            (address >= SIM_DEVICE_BASE(0) &&
-             address < SIM_DEVICE_BASE(sim_the.n_devices)) ||
-            sim_memory_find(sim_the.memory, address, &range, NULL);
+        side.device = (address >= SIM_DEVICE_BASE(0) &&
+                       address < SIM_DEVICE_BASE(sim_the.n_devices)) ||
+                      sim_memory_find(sim_the.memory, address, &range, NULL);
     else
         side.device = kind == DEVICE_SIDE;
     return side;
@@ -167,8 +166,7 @@ CUresult SIM_FN(cuMemcpyDtoHAsync)(void *to, CUdeviceptr from, size_t size,
 CUresult SIM_FN(cuMemcpyDtoDAsync)(CUdeviceptr to, CUdeviceptr from,
                                    size_t size, CUstream stream)
 {
-    return copy_linear(stream, DEVICE_SIDE, to, DEVICE_SIDE, from, size,
-                       false);
+    return copy_linear(stream, DEVICE_SIDE, to, DEVICE_SIDE, from, size, false);
 }
 
 /* --- two and three dimensions ------------------------------------------------------- */
@@ -220,12 +218,20 @@ static CUresult copy_of_boxes(box_side to, box_side from, size_t width,
 static CUresult copy_of_2d(const CUDA_MEMCPY2D *c, sim_copy *copy)
 {
     box_side to = {
-        .type = c->dstMemoryType, .host = c->dstHost, .device = c->dstDevice,
-        .x = c->dstXInBytes, .y = c->dstY, .pitch = c->dstPitch,
+        .type = c->dstMemoryType,
+        .host = c->dstHost,
+        .device = c->dstDevice,
+        .x = c->dstXInBytes,
+        .y = c->dstY,
+        .pitch = c->dstPitch,
     };
     box_side from = {
-        .type = c->srcMemoryType, .host = c->srcHost, .device = c->srcDevice,
-        .x = c->srcXInBytes, .y = c->srcY, .pitch = c->srcPitch,
+        .type = c->srcMemoryType,
+        .host = c->srcHost,
+        .device = c->srcDevice,
+        .x = c->srcXInBytes,
+        .y = c->srcY,
+        .pitch = c->srcPitch,
     };
     return copy_of_boxes(to, from, c->WidthInBytes, c->Height, 1, copy);
 }
@@ -233,17 +239,28 @@ static CUresult copy_of_2d(const CUDA_MEMCPY2D *c, sim_copy *copy)
 CUresult sim_copy_of_3d(const CUDA_MEMCPY3D *c, sim_copy *copy)
 {
     box_side to = {
-        .type = c->dstMemoryType, .host = c->dstHost, .device = c->dstDevice,
-        .x = c->dstXInBytes, .y = c->dstY, .z = c->dstZ, .lod = c->dstLOD,
-        .pitch = c->dstPitch, .height = c->dstHeight,
+        .type = c->dstMemoryType,
+        .host = c->dstHost,
+        .device = c->dstDevice,
+        .x = c->dstXInBytes,
+        .y = c->dstY,
+        .z = c->dstZ,
+        .lod = c->dstLOD,
+        .pitch = c->dstPitch,
+        .height = c->dstHeight,
     };
     box_side from = {
-        .type = c->srcMemoryType, .host = c->srcHost, .device = c->srcDevice,
-        .x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ, .lod = c->srcLOD,
-        .pitch = c->srcPitch, .height = c->srcHeight,
+        .type = c->srcMemoryType,
+        .host = c->srcHost,
+        .device = c->srcDevice,
+        .x = c->srcXInBytes,
+        .y = c->srcY,
+        .z = c->srcZ,
+        .lod = c->srcLOD,
+        .pitch = c->srcPitch,
+        .height = c->srcHeight,
     };
-    return copy_of_boxes(to, from, c->WidthInBytes, c->Height, c->Depth,
-                         copy);
+    return copy_of_boxes(to, from, c->WidthInBytes, c->Height, c->Depth, copy);
 }
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool wait)
@@ -319,8 +336,12 @@ static CUresult fill_linear(CUstream stream, CUdeviceptr to, uint32_t value,
                             uint32_t bytes, size_t count)
 {
     sim_fill fill = {
-        .to = to, .pitch = count * bytes, .width = count, .rows = 1,
-        .value = value, .bytes = bytes,
+        .to = to,
+        .pitch = count * bytes,
+        .width = count,
+        .rows = 1,
+        .value = value,
+        .bytes = bytes,
     };
     return fill_in(stream, fill);
 }
@@ -330,8 +351,12 @@ static CUresult fill_rows(CUstream stream, CUdeviceptr to, size_t pitch,
                           size_t rows)
 {
     sim_fill fill = {
-        .to = to, .pitch = pitch, .width = width, .rows = rows,
-        .value = value, .bytes = bytes,
+        .to = to,
+        .pitch = pitch,
+        .width = width,
+        .rows = rows,
+        .value = value,
+        .bytes = bytes,
     };
     return fill_in(stream, fill);
 }
@@ -341,8 +366,7 @@ CUresult SIM_FN(cuMemsetD8)(CUdeviceptr to, unsigned char value, size_t count)
     return fill_linear(NULL, to, value, 1, count);
 }
 
-CUresult SIM_FN(cuMemsetD16)(CUdeviceptr to, unsigned short value,
-                             size_t count)
+CUresult SIM_FN(cuMemsetD16)(CUdeviceptr to, unsigned short value, size_t count)
 {
     return fill_linear(NULL, to, value, 2, count);
 }
@@ -364,21 +388,20 @@ CUresult SIM_FN(cuMemsetD16Async)(CUdeviceptr to, unsigned short value,
     return fill_linear(stream, to, value, 2, count);
 }
 
-CUresult SIM_FN(cuMemsetD32Async)(CUdeviceptr to, unsigned value,
-                                  size_t count, CUstream stream)
+CUresult SIM_FN(cuMemsetD32Async)(CUdeviceptr to, unsigned value, size_t count,
+                                  CUstream stream)
 {
     return fill_linear(stream, to, value, 4, count);
 }
 
-CUresult SIM_FN(cuMemsetD2D8)(CUdeviceptr to, size_t pitch,
-                              unsigned char value, size_t width, size_t rows)
+CUresult SIM_FN(cuMemsetD2D8)(CUdeviceptr to, size_t pitch, unsigned char value,
+                              size_t width, size_t rows)
 {
     return fill_rows(NULL, to, pitch, value, 1, width, rows);
 }
 
 CUresult SIM_FN(cuMemsetD2D16)(CUdeviceptr to, size_t pitch,
-                               unsigned short value, size_t width,
-                               size_t rows)
+                               unsigned short value, size_t width, size_t rows)
 {
     return fill_rows(NULL, to, pitch, value, 2, width, rows);
 }

@@ -163,8 +163,7 @@ CUresult SIM_FN(cuDeviceGetPCIBusId)(char *text, int size, CUdevice device)
     return sim_leave(CUDA_SUCCESS);
 }
 
-CUresult SIM_FN(cuDeviceCanAccessPeer)(int *can, CUdevice device,
-                                       CUdevice peer)
+CUresult SIM_FN(cuDeviceCanAccessPeer)(int *can, CUdevice device, CUdevice peer)
 {
     CUresult result = enter_device(device);
     if (result != CUDA_SUCCESS)
@@ -194,9 +193,9 @@ CUresult SIM_FN(cuDeviceGetAttribute)(int *value, CUdevice_attribute attribute,
     if (!value)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     switch (attribute) {
-#define SIM_ATTRIBUTE(name, expression)  \
-    case CU_DEVICE_ATTRIBUTE_##name:     \
-        *value = (int)(expression);      \
+#define SIM_ATTRIBUTE(name, expression) \
+    case CU_DEVICE_ATTRIBUTE_##name:    \
+        *value = (int)(expression);     \
         break;
 #include "sim_attributes.def"
 #undef SIM_ATTRIBUTE

@@ -139,8 +139,8 @@ static CUresult add_node(CUgraphNode *node, CUgraph graph,
                          const CUgraphNode *needs, size_t count,
                          CUgraphNodeType type, sim_work *work)
 {
-    CUresult result = node ? check_needs(graph, needs, count)
-                           : CUDA_ERROR_INVALID_VALUE;
+    CUresult result =
+        node ? check_needs(graph, needs, count) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS) {
         sim_work_free(work);
         return result;
@@ -184,8 +184,8 @@ CUresult SIM_FN(cuGraphAddKernelNode)(CUgraphNode *node, CUgraph graph,
     sim_work work = {.kind = SIM_WORK_KERNEL};
     result = kernel_of(params, &work.kernel);
     if (result == CUDA_SUCCESS)
-        result = add_node(node, graph, needs, count,
-                          CU_GRAPH_NODE_TYPE_KERNEL, &work);
+        result = add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_KERNEL,
+                          &work);
     return sim_leave(result);
 }
 
@@ -199,13 +199,13 @@ CUresult SIM_FN(cuGraphAddMemcpyNode)(CUgraphNode *node, CUgraph graph,
         return result;
     (void)ctx;
     sim_work work = {.kind = SIM_WORK_COPY};
-    result = params ? sim_copy_of_3d(params, &work.copy)
-                    : CUDA_ERROR_INVALID_VALUE;
+    result =
+        params ? sim_copy_of_3d(params, &work.copy) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         result = sim_copy_check(&work.copy);
     if (result == CUDA_SUCCESS)
-        result = add_node(node, graph, needs, count,
-                          CU_GRAPH_NODE_TYPE_MEMCPY, &work);
+        result = add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_MEMCPY,
+                          &work);
     return sim_leave(result);
 }
 
@@ -223,19 +223,20 @@ CUresult SIM_FN(cuGraphAddMemsetNode)(CUgraphNode *node, CUgraph graph,
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     sim_work work = {
         .kind = SIM_WORK_FILL,
-        .fill = {
-            .to = params->dst,
-            .pitch = params->pitch,
-            .width = params->width,
-            .rows = params->height,
-            .value = params->value,
-            .bytes = params->elementSize,
-        },
+        .fill =
+            {
+                .to = params->dst,
+                .pitch = params->pitch,
+                .width = params->width,
+                .rows = params->height,
+                .value = params->value,
+                .bytes = params->elementSize,
+            },
     };
     result = sim_fill_check(&work.fill);
     if (result == CUDA_SUCCESS)
-        result = add_node(node, graph, needs, count,
-                          CU_GRAPH_NODE_TYPE_MEMSET, &work);
+        result = add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_MEMSET,
+                          &work);
     return sim_leave(result);
 }
 
@@ -250,8 +251,8 @@ CUresult SIM_FN(cuGraphAddHostNode)(CUgraphNode *node, CUgraph graph,
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     sim_work work = {.kind = SIM_WORK_HOST,
                      .host = {params->fn, params->userData}};
-    return sim_leave(add_node(node, graph, needs, count,
-                              CU_GRAPH_NODE_TYPE_HOST, &work));
+    return sim_leave(
+        add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_HOST, &work));
 }
 
 CUresult SIM_FN(cuGraphAddEmptyNode)(CUgraphNode *node, CUgraph graph,
@@ -261,8 +262,8 @@ CUresult SIM_FN(cuGraphAddEmptyNode)(CUgraphNode *node, CUgraph graph,
     if (result != CUDA_SUCCESS)
         return result;
     sim_work work = {.kind = SIM_WORK_EMPTY};
-    return sim_leave(add_node(node, graph, needs, count,
-                              CU_GRAPH_NODE_TYPE_EMPTY, &work));
+    return sim_leave(
+        add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_EMPTY, &work));
 }
 
 CUresult SIM_FN(cuGraphAddChildGraphNode)(CUgraphNode *node, CUgraph graph,
@@ -277,8 +278,8 @@ CUresult SIM_FN(cuGraphAddChildGraphNode)(CUgraphNode *node, CUgraph graph,
     sim_work work = {.kind = SIM_WORK_GRAPH};
     result = sim_exec_new(child, &work.exec);
     if (result == CUDA_SUCCESS)
-        result = add_node(node, graph, needs, count,
-                          CU_GRAPH_NODE_TYPE_GRAPH, &work);
+        result = add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_GRAPH,
+                          &work);
     return sim_leave(result);
 }
 
@@ -345,8 +346,9 @@ static CUresult set_kernel(CUgraphNode node,
     return CUDA_SUCCESS;
 }
 
-CUresult SIM_FN(cuGraphKernelNodeSetParams)(
-    CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+CUresult
+SIM_FN(cuGraphKernelNodeSetParams)(CUgraphNode node,
+                                   const CUDA_KERNEL_NODE_PARAMS *params)
 {
     CUresult result = sim_enter_any();
     if (result != CUDA_SUCCESS)
@@ -367,9 +369,9 @@ CUresult SIM_FN(cuGraphInstantiateWithFlags)(CUgraphExec *exec, CUgraph graph,
         return result;
     if (!exec)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    if (flags & ~(unsigned long long)(
-                    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                    CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
+    if (flags &
+        ~(unsigned long long)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                              CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
         return sim_leave(CUDA_ERROR_NOT_SUPPORTED);
     CUgraphExec made;
     result = sim_exec_new(graph, &made);
@@ -430,8 +432,9 @@ CUresult SIM_FN(cuGraphExecDestroy)(CUgraphExec exec)
 }
 
 /* Queued launches keep the old parameters, so they run first. */
-CUresult SIM_FN(cuGraphExecKernelNodeSetParams)(
-    CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+CUresult
+SIM_FN(cuGraphExecKernelNodeSetParams)(CUgraphExec exec, CUgraphNode node,
+                                       const CUDA_KERNEL_NODE_PARAMS *params)
 {
     CUcontext ctx;
     CUresult result = enter_exec(exec, &ctx);

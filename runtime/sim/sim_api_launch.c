@@ -65,11 +65,9 @@ static CUresult check_cooperative(const sim_kernel *kernel)
     const spt_board *board = &sim_device_of(func->module->ctx)->board;
     uint64_t ctas =
         (uint64_t)kernel->grid[0] * kernel->grid[1] * kernel->grid[2];
-    int threads =
-        (int)(kernel->block[0] * kernel->block[1] * kernel->block[2]);
+    int threads = (int)(kernel->block[0] * kernel->block[1] * kernel->block[2]);
     uint64_t room = (uint64_t)board->sm_count *
-                    (uint64_t)occupancy_of(func, threads,
-                                           kernel->shared_bytes);
+                    (uint64_t)occupancy_of(func, threads, kernel->shared_bytes);
     if (ctas <= room)
         return CUDA_SUCCESS;
     return sim_because(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
@@ -137,8 +135,7 @@ static CUresult pack_extra(uint64_t size, void **extra, uint8_t *packed)
         return sim_because(CUDA_ERROR_INVALID_VALUE,
                            "launch: %llu bytes of parameters, the kernel "
                            "takes %llu",
-                           (unsigned long long)bytes,
-                           (unsigned long long)size);
+                           (unsigned long long)bytes, (unsigned long long)size);
     if (size && !buffer)
         return CUDA_ERROR_INVALID_VALUE;
     if (size)
@@ -220,10 +217,12 @@ CUresult SIM_FN(cuLaunchKernel)(CUfunction func, unsigned grid_x,
     return launch(stream, &kernel, params, extra);
 }
 
-CUresult SIM_FN(cuLaunchCooperativeKernel)(
-    CUfunction func, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-    unsigned block_x, unsigned block_y, unsigned block_z,
-    unsigned shared_bytes, CUstream stream, void **params)
+CUresult SIM_FN(cuLaunchCooperativeKernel)(CUfunction func, unsigned grid_x,
+                                           unsigned grid_y, unsigned grid_z,
+                                           unsigned block_x, unsigned block_y,
+                                           unsigned block_z,
+                                           unsigned shared_bytes,
+                                           CUstream stream, void **params)
 {
     sim_kernel kernel = {
         .func = func,
@@ -262,8 +261,8 @@ static CUresult take_attribute(sim_kernel *kernel,
     }
 }
 
-CUresult SIM_FN(cuLaunchKernelEx)(const CUlaunchConfig *config,
-                                  CUfunction func, void **params, void **extra)
+CUresult SIM_FN(cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction func,
+                                  void **params, void **extra)
 {
     if (!config || (config->numAttrs && !config->attrs))
         return CUDA_ERROR_INVALID_VALUE;
@@ -288,8 +287,8 @@ CUresult SIM_FN(cuLaunchHostFunc)(CUstream handle, CUhostFn call, void *user)
     if (result != CUDA_SUCCESS)
         return result;
     CUstream stream;
-    result = call ? sim_stream_of(ctx, handle, &stream)
-                  : CUDA_ERROR_INVALID_VALUE;
+    result =
+        call ? sim_stream_of(ctx, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return sim_leave(result);
     sim_work work = {.kind = SIM_WORK_HOST, .host = {call, user}};
@@ -322,9 +321,10 @@ CUresult SIM_FN(cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks,
         blocks, func, threads, dynamic, 0);
 }
 
-CUresult SIM_FN(cuOccupancyMaxPotentialBlockSize)(
-    int *min_grid, int *block, CUfunction func,
-    CUoccupancyB2DSize dynamic_of, size_t dynamic, int limit)
+CUresult SIM_FN(cuOccupancyMaxPotentialBlockSize)(int *min_grid, int *block,
+                                                  CUfunction func,
+                                                  CUoccupancyB2DSize dynamic_of,
+                                                  size_t dynamic, int limit)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);
@@ -371,8 +371,7 @@ CUresult SIM_FN(cuOccupancyAvailableDynamicSMemPerBlock)(size_t *bytes,
     if (room > board->shared_per_cta_bytes)
         room = board->shared_per_cta_bytes;
     room -= func->shared_bytes;
-    *bytes = room > 0 && occupancy_of(func, threads, 0) >= blocks
-                 ? (size_t)room
-                 : 0;
+    *bytes =
+        room > 0 && occupancy_of(func, threads, 0) >= blocks ? (size_t)room : 0;
     return sim_leave(CUDA_SUCCESS);
 }

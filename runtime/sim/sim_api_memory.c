@@ -18,7 +18,7 @@ typedef struct sim_host_block {
     uint8_t *base;
     uint64_t size;
     unsigned flags;
-    bool owned;   /* allocated here, not registered */
+    bool owned; /* allocated here, not registered */
     bool managed;
 } host_block;
 
@@ -36,16 +36,14 @@ bool sim_host_pinned(const void *pointer, uint64_t size)
 {
     const host_block *block = host_find(pointer);
     return block &&
-           size <= block->size -
-                       ((uintptr_t)pointer - (uintptr_t)block->base);
+           size <= block->size - ((uintptr_t)pointer - (uintptr_t)block->base);
 }
 
 static CUresult host_add(void *base, uint64_t size, unsigned flags, bool owned,
                          bool managed)
 {
     host_block *block = spt_calloc(1, sizeof(*block));
-    if (!block ||
-        sim_memory_map(sim_the.memory, base, size) != SPT_OK) {
+    if (!block || sim_memory_map(sim_the.memory, base, size) != SPT_OK) {
         spt_free(block);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -121,8 +119,7 @@ CUresult SIM_FN(cuMemAlloc)(CUdeviceptr *address, size_t size)
 }
 
 CUresult SIM_FN(cuMemAllocPitch)(CUdeviceptr *address, size_t *pitch,
-                                 size_t width, size_t height,
-                                 unsigned element)
+                                 size_t width, size_t height, unsigned element)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);
@@ -243,8 +240,7 @@ CUresult SIM_FN(cuMemGetAddressRange)(CUdeviceptr *base, size_t *size,
     if (result != CUDA_SUCCESS)
         return result;
     sim_range range;
-    if (!sim_memory_find(sim_the.memory, address, &range, NULL) ||
-        range.freed)
+    if (!sim_memory_find(sim_the.memory, address, &range, NULL) || range.freed)
         return sim_leave(CUDA_ERROR_NOT_FOUND);
     if (base)
         *base = range.va;
@@ -264,8 +260,7 @@ CUresult SIM_FN(cuPointerGetAttribute)(void *data,
     sim_range range;
     if (!data)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    if (!sim_memory_find(sim_the.memory, address, &range, NULL) ||
-        range.freed)
+    if (!sim_memory_find(sim_the.memory, address, &range, NULL) || range.freed)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     const host_block *block = host_find((void *)(uintptr_t)address);
     switch (attribute) {
@@ -365,8 +360,8 @@ CUresult SIM_FN(cuMemHostUnregister)(void *pointer)
     return sim_leave(result);
 }
 
-CUresult SIM_FN(cuMemHostGetDevicePointer)(CUdeviceptr *address,
-                                           void *pointer, unsigned flags)
+CUresult SIM_FN(cuMemHostGetDevicePointer)(CUdeviceptr *address, void *pointer,
+                                           unsigned flags)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);

@@ -137,8 +137,9 @@ static void write_log(unsigned n_options, const CUjit_option *options,
     if (log && size)
         length = snprintf(log, size, "%s", text);
     if (used)
-        *used = (void *)(uintptr_t)(
-            length < 0 ? 0 : (size_t)length < size ? (size_t)length : size);
+        *used = (void *)(uintptr_t)(length < 0              ? 0
+                                    : (size_t)length < size ? (size_t)length
+                                                            : size);
 }
 
 static CUresult load(CUcontext ctx, const void *image, CUmodule *module,
@@ -258,8 +259,8 @@ CUresult SIM_FN(cuModuleGetFunction)(CUfunction *function, CUmodule module,
         }
         return sim_leave(function_new(module, i, function));
     }
-    return sim_leave(sim_because(CUDA_ERROR_NOT_FOUND,
-                                 "module: no kernel named %s", name));
+    return sim_leave(
+        sim_because(CUDA_ERROR_NOT_FOUND, "module: no kernel named %s", name));
 }
 
 CUresult SIM_FN(cuModuleGetGlobal)(CUdeviceptr *address, size_t *bytes,

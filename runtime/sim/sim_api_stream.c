@@ -251,8 +251,7 @@ CUresult SIM_FN(cuEventSynchronize)(CUevent event)
     CUresult result = enter_event(event);
     if (result != CUDA_SUCCESS)
         return result;
-    CUstream stream =
-        is_done(event) ? NULL : sim_stream_by_id(event->stream);
+    CUstream stream = is_done(event) ? NULL : sim_stream_by_id(event->stream);
     if (stream)
         result = sim_drain(stream, event->number);
     return sim_leave(result);

@@ -275,8 +275,8 @@ spt_status spt_sim_open(const spt_board *boards, int n_boards,
                         spt_error *err)
 {
     if (!boards || n_boards < 1 || n_boards > 16)
-        return spt_fail(err, SPT_E_USAGE,
-                        "sim: %d boards, expected 1 to 16", n_boards);
+        return spt_fail(err, SPT_E_USAGE, "sim: %d boards, expected 1 to 16",
+                        n_boards);
     for (int i = 0; i < n_boards; i++)
         if (boards[i].sm_count < 1 || boards[i].memory_bytes < 1 ||
             boards[i].max_threads_per_cta < 1)

@@ -76,7 +76,7 @@ typedef struct sim_kernel {
     uint32_t grid[3], block[3], cluster[3];
     uint32_t shared_bytes; /* dynamic */
     bool cooperative;
-    uint8_t *params;       /* owned */
+    uint8_t *params; /* owned */
     uint64_t param_bytes;
 } sim_kernel;
 
@@ -144,7 +144,7 @@ struct CUctx_st {
 struct CUmod_st {
     CUcontext ctx;
     CUmodule next;
-    char *text;   /* owned PTX; NULL when the caller's was taken */
+    char *text; /* owned PTX; NULL when the caller's was taken */
     ptx_module *ptx;
     uint64_t *addresses; /* (n_vars); 0 = no memory of its own */
     sim_program *program;
@@ -173,7 +173,7 @@ struct CUstream_st {
     uint64_t id;
     unsigned flags;
     int priority;
-    bool blocking;     /* ordered with the legacy default stream */
+    bool blocking; /* ordered with the legacy default stream */
     const void *owner; /* of a per-thread default stream */
     sim_queued *head, *tail;
     size_t length;
@@ -191,8 +191,8 @@ struct CUevent_st {
     CUevent next;
     unsigned flags;
     bool recorded;
-    uint64_t ticket;       /* of the newest record */
-    uint64_t done_ticket;  /* of the newest that ran */
+    uint64_t ticket; /* of the newest record */
+    uint64_t done_ticket; /* of the newest that ran */
     uint64_t stream, number; /* of the newest record */
     double time_us;
     CUgraph capture_graph; /* recorded in a capture */
@@ -206,7 +206,7 @@ struct CUgraphNode_st {
     CUgraphNodeType type;
     sim_nodes needs;
     size_t index;
-    bool marked;   /* of walks over the graph */
+    bool marked; /* of walks over the graph */
     double end_us; /* while an exec runs */
 };
 
@@ -216,7 +216,7 @@ struct CUgraph_st {
 
 struct CUgraphExec_st {
     CUgraph graph; /* a copy of its own */
-    CUgraphNode *order;  /* (nodes) topological */
+    CUgraphNode *order; /* (nodes) topological */
     CUgraphNode *origin; /* (nodes) the node of the graph it was made from */
     unsigned references; /* the handle's and the queued launches' */
 };
@@ -244,7 +244,7 @@ typedef struct sim_machine {
         struct {
             const void *handle;
             sim_handle_kind kind;
-        } *slots;
+        } * slots;
         size_t capacity, used, live;
     } handles;
     struct sim_host_block *host_blocks;

@@ -80,8 +80,8 @@ static CUresult find_in_fatbin(const uint8_t *fatbin, const spt_board *board,
 static bool looks_like_text(const char *text)
 {
     size_t i = 0;
-    while (i < 4096 && (text[i] == '\t' || text[i] == '\n' ||
-                        text[i] == '\r' || (text[i] >= ' ' && text[i] < 127)))
+    while (i < 4096 && (text[i] == '\t' || text[i] == '\n' || text[i] == '\r' ||
+                        (text[i] >= ' ' && text[i] < 127)))
         i++;
     return i > 0 && (text[i] == 0 || i == 4096);
 }

@@ -167,8 +167,7 @@ static void run_head(CUstream stream)
     sim_queued *item = stream->head;
     CUcontext ctx = stream->ctx;
     if (ctx->error == CUDA_SUCCESS) {
-        CUresult result =
-            sim_work_run(ctx, &item->work, false, start, &end);
+        CUresult result = sim_work_run(ctx, &item->work, false, start, &end);
         if (result != CUDA_SUCCESS)
             ctx->error = result;
     }

@@ -16,9 +16,9 @@ enum { EXTRA = 8, STEP = 8, LEAST = 16, BITS = 64 };
 
 typedef struct liveness {
     const ptx_func *func;
-    size_t words;        /* of a set of registers */
-    uint64_t *in;        /* (block, words) */
-    uint64_t *live;      /* (words) */
+    size_t words; /* of a set of registers */
+    uint64_t *in; /* (block, words) */
+    uint64_t *live; /* (words) */
     const uint8_t *size; /* (register) in 32-bit words */
 } liveness;
 
@@ -94,8 +94,7 @@ static void block_out(liveness *l, const ptx_block *block)
         if (operand->kind == PTX_LABEL)
             join(l, operand->index);
         if (operand->kind == PTX_TABLE && last->op != PTX_OP_CALL)
-            for (uint32_t t = 0; t < l->func->tables[operand->index].count;
-                 t++)
+            for (uint32_t t = 0; t < l->func->tables[operand->index].count; t++)
                 join(l, l->func->tables[operand->index].targets[t]);
     }
     bool ends = last->op == PTX_OP_BRA || last->op == PTX_OP_RET ||
@@ -143,8 +142,7 @@ static int most_alive(const ptx_func *func)
     liveness l = {
         .func = func,
         .words = words,
-        .in = spt_calloc((size_t)func->n_blocks + 1,
-                         words * sizeof(uint64_t)),
+        .in = spt_calloc((size_t)func->n_blocks + 1, words * sizeof(uint64_t)),
         .live = spt_calloc(words, sizeof(uint64_t)),
         .size = size,
     };
@@ -152,8 +150,10 @@ static int most_alive(const ptx_func *func)
     if (size && l.in && l.live && func->block_of) {
         for (uint32_t i = 0; i < func->n_regs; i++)
             if (func->regs[i].type != PTX_PRED)
-                size[i] = (uint8_t)(
-                    (ptx_type_bytes((ptx_type)func->regs[i].type) + 3) / 4);
+                size[i] =
+                    (uint8_t)((ptx_type_bytes((ptx_type)func->regs[i].type) +
+                               3) /
+                              4);
         while (pass(&l, NULL))
             ;
         pass(&l, &most);

@@ -32,7 +32,6 @@ void sim_work_free(sim_work *work)
     work->kind = SIM_WORK_EMPTY;
 }
 
-
 static uint64_t staged_bytes(const sim_copy *copy)
 {
     return copy->width * copy->rows * copy->slices;

@@ -72,8 +72,8 @@ static spt_status one_run(spt_builder *builder, spt_machine *machine,
         spt_image_free(&image);
     }
     if (status == SPT_OK)
-        status = compile_empty(builder->compiler, &kernel, run, &p->empty[run],
-                               err);
+        status =
+            compile_empty(builder->compiler, &kernel, run, &p->empty[run], err);
     spt_kernel_free(&kernel);
     return status;
 }

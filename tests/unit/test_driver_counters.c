@@ -32,8 +32,9 @@ static void shared(void)
     CHECK_INT(shared_wavefronts(2, 2), 1, "halves in a row: one");
     CHECK_INT(shared_wavefronts(8, 8), 2, "8 bytes per lane: two");
     CHECK_INT(shared_wavefronts(16, 16), 4, "16 bytes per lane: four");
-    CHECK_INT(shared_wavefronts(256, 16), 32, "rows of 256 bytes: ldmatrix "
-                                              "conflicts eight times");
+    CHECK_INT(shared_wavefronts(256, 16), 32,
+              "rows of 256 bytes: ldmatrix "
+              "conflicts eight times");
     CHECK_INT(shared_wavefronts(272, 16), 4, "rows padded by 16 bytes: none");
     CHECK_INT((long long)counts->sums
                   .l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld,
@@ -41,17 +42,15 @@ static void shared(void)
     sim_counts_reset(counts);
     lanes_at(0, 0);
     sim_count_shared(counts, SIM_COUNT_ATOM, lanes, 0xff, 4);
-    CHECK_INT(
-        (long long)
-            counts->sums.l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom,
-        8, "atomics on one word are serial");
+    CHECK_INT((long long)counts->sums
+                  .l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom,
+              8, "atomics on one word are serial");
 }
 
 static uint64_t load_sectors(uint64_t base, uint64_t stride, uint32_t mask,
                              uint32_t bytes)
 {
-    uint64_t before =
-        counts->sums.l1tex__t_sectors_pipe_lsu_mem_global_op_ld;
+    uint64_t before = counts->sums.l1tex__t_sectors_pipe_lsu_mem_global_op_ld;
     lanes_at(base, stride);
     sim_count_global(counts, SIM_COUNT_LD, lanes, mask, bytes);
     return counts->sums.l1tex__t_sectors_pipe_lsu_mem_global_op_ld - before;
@@ -67,9 +66,9 @@ static void global(void)
     CHECK_INT(load_sectors(0, 0, UINT32_MAX, 4), 1, "one word for all");
     CHECK_INT(load_sectors(0, 4, 0xff, 4), 1, "a quarter of the lanes");
     CHECK_INT(load_sectors(30, 4, 1, 4), 2, "a word across two sectors");
-    CHECK_INT((long long)
-                  counts->sums.l1tex__t_requests_pipe_lsu_mem_global_op_ld,
-              7, "requests");
+    CHECK_INT(
+        (long long)counts->sums.l1tex__t_requests_pipe_lsu_mem_global_op_ld, 7,
+        "requests");
     CHECK(counts->sums.l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit >
               0,
           "repeated loads hit L1");
@@ -160,8 +159,8 @@ static void occupancy(void)
 static void time_of(void)
 {
     spt_board board = test_board();
-    sim_geometry geometry = {.ctas = 132, .threads = 128, .registers = 64,
-                             .graph = true};
+    sim_geometry geometry = {
+        .ctas = 132, .threads = 128, .registers = 64, .graph = true};
     spt_sim_counters c = {0};
     double idle = sim_time_us(&c, &board, &geometry);
     CHECK(idle > 0 && idle < 5, "an empty launch has its fixed cost");

@@ -32,12 +32,10 @@ static void vector_add(void)
     CHECK_INT((long long)counters.ctas, 8, "its CTAs");
     CHECK_INT((long long)counters.warps, 32, "its warps");
     /* 31 full warps and one of 8 lanes, four bytes each. */
-    CHECK_INT(
-        (long long)counters.l1tex__t_sectors_pipe_lsu_mem_global_op_ld,
-        2 * 125, "sectors loaded");
-    CHECK_INT(
-        (long long)counters.l1tex__t_sectors_pipe_lsu_mem_global_op_st, 125,
-        "sectors stored");
+    CHECK_INT((long long)counters.l1tex__t_sectors_pipe_lsu_mem_global_op_ld,
+              2 * 125, "sectors loaded");
+    CHECK_INT((long long)counters.l1tex__t_sectors_pipe_lsu_mem_global_op_st,
+              125, "sectors stored");
     CHECK_INT((long long)counters.dram__bytes_read, 2 * 4000,
               "bytes from DRAM");
     CHECK(counters.modelled_time_ns > 0, "a modelled time");
@@ -74,8 +72,7 @@ static void attributes(void)
     CHECK_INT(value, 1024, "static shared memory");
     OK(drv.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
     CHECK(value >= 16 && value <= 255, "an estimate of registers");
-    OK(drv.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION,
-                              function));
+    OK(drv.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, function));
     CHECK_INT(value, 80, "PTX target");
     OK(drv.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
                               driver_test_function(module, "bounded")));
@@ -111,25 +108,23 @@ static void limits(void)
               "the reason names the limit");
     CHECK_INT(launch("with_shared", 1, 1025, 0), CUDA_ERROR_INVALID_VALUE,
               "more threads than the device");
-    CHECK_INT(launch("with_shared", 1, 32, 48 << 10),
-              CUDA_ERROR_INVALID_VALUE,
+    CHECK_INT(launch("with_shared", 1, 32, 48 << 10), CUDA_ERROR_INVALID_VALUE,
               "static and dynamic over 48 KB without opt-in");
     CUfunction function = driver_test_function(module, "with_shared");
-    CHECK_INT(drv.cuFuncSetAttribute(
-                  function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                  232448),
-              CUDA_ERROR_INVALID_VALUE, "an opt-in over the device's limit");
+    CHECK_INT(
+        drv.cuFuncSetAttribute(
+            function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448),
+        CUDA_ERROR_INVALID_VALUE, "an opt-in over the device's limit");
     OK(drv.cuFuncSetAttribute(
         function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
     CHECK_INT(launch("with_shared", 1, 32, 100000), CUDA_SUCCESS,
               "with opt-in it runs");
-    CHECK_INT(drv.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL,
-                                 NULL),
-              CUDA_ERROR_INVALID_VALUE, "a launch without parameters");
-    CHECK_INT(drv.cuLaunchCooperativeKernel(driver_test_function(
-                                                module, "bounded"),
-                                            132 * 32 + 1, 1, 1, 32, 1, 1, 0,
-                                            NULL, (void *[]){&(int){0}}),
+    CHECK_INT(
+        drv.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL),
+        CUDA_ERROR_INVALID_VALUE, "a launch without parameters");
+    CHECK_INT(drv.cuLaunchCooperativeKernel(
+                  driver_test_function(module, "bounded"), 132 * 32 + 1, 1, 1,
+                  32, 1, 1, 0, NULL, (void *[]){&(int){0}}),
               CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
               "a cooperative launch that does not fit");
     CHECK_INT(drv.cuLaunchKernel((CUfunction)&limits, 1, 1, 1, 32, 1, 1, 0,
@@ -185,8 +180,8 @@ static void sticky(void)
     CUdeviceptr p = 64;
     void *params[] = {&p};
     spt_sim_clear();
-    OK(drv.cuLaunchKernel(driver_test_function(module, "store_bad"), 1, 1, 1,
-                          1, 1, 1, 0, NULL, params, NULL));
+    OK(drv.cuLaunchKernel(driver_test_function(module, "store_bad"), 1, 1, 1, 1,
+                          1, 1, 0, NULL, params, NULL));
     CHECK_INT(drv.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS,
               "a bad store shows at the next wait");
     CHECK_INT(drv.cuMemAlloc(&p, 4), CUDA_ERROR_ILLEGAL_ADDRESS,

@@ -14,8 +14,8 @@ static void copies(void)
     OK(drv.cuMemcpyDtoH(out, q, sizeof(out)));
     CHECK(!memcmp(in, out, sizeof(in)), "a copy there and back is the same");
 
-    CHECK_INT(drv.cuMemcpyHtoD(p + 4, in, sizeof(in)),
-              CUDA_ERROR_INVALID_VALUE, "a copy past the end is refused");
+    CHECK_INT(drv.cuMemcpyHtoD(p + 4, in, sizeof(in)), CUDA_ERROR_INVALID_VALUE,
+              "a copy past the end is refused");
     CHECK_INT(drv.cuMemcpyDtoH(out, p - 4, 8), CUDA_ERROR_INVALID_VALUE,
               "a copy from before the start is refused");
     CHECK_HAS(spt_sim_last_error(), "is not inside one allocation",
@@ -61,9 +61,14 @@ static void fills(void)
     OK(drv.cuMemsetD2D8(p, pitch, 7, 100, 8));
     uint8_t rows[8][100];
     CUDA_MEMCPY2D copy = {
-        .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p,
-        .srcPitch = pitch, .dstMemoryType = CU_MEMORYTYPE_HOST,
-        .dstHost = rows, .dstPitch = 100, .WidthInBytes = 100, .Height = 8,
+        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = p,
+        .srcPitch = pitch,
+        .dstMemoryType = CU_MEMORYTYPE_HOST,
+        .dstHost = rows,
+        .dstPitch = 100,
+        .WidthInBytes = 100,
+        .Height = 8,
     };
     OK(drv.cuMemcpy2D(&copy));
     bool good = true;
@@ -112,8 +117,8 @@ static void host_memory(void)
     CHECK_INT(((uint32_t *)(uintptr_t)managed)[15], 3,
               "managed memory is read by the host");
     unsigned is_managed = 0;
-    OK(drv.cuPointerGetAttribute(&is_managed,
-                                 CU_POINTER_ATTRIBUTE_IS_MANAGED, managed));
+    OK(drv.cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 managed));
     CHECK_INT(is_managed, 1, "managed memory says so");
     CHECK_INT(drv.cuMemFreeHost((void *)(uintptr_t)managed),
               CUDA_ERROR_INVALID_VALUE, "managed memory is not host memory");

@@ -152,8 +152,7 @@ static void capture(void)
     OK(drv.cuEventRecord(join, b));
     OK(drv.cuStreamWaitEvent(a, join, 0));
     OK(drv.cuMemcpyDtoDAsync(q, p, 0, a));
-    CHECK_INT(drv.cuStreamSynchronize(a),
-              CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+    CHECK_INT(drv.cuStreamSynchronize(a), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
               "a capturing stream cannot be waited for");
     OK(drv.cuStreamEndCapture(a, &graph));
     OK(drv.cuGraphGetNodes(graph, NULL, &count));
@@ -174,8 +173,7 @@ static void capture(void)
     OK(drv.cuStreamWaitEvent(b, fork, 0));
     OK(driver_test_add_one(add_one, q, 1, b));
     CHECK_INT(drv.cuStreamEndCapture(a, &graph),
-              CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
-              "a fork that never joined");
+              CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "a fork that never joined");
     OK(drv.cuStreamSynchronize(b));
     CHECK_INT(drv.cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
               CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
@@ -204,12 +202,21 @@ static void graphs_by_hand(void)
     OK(drv.cuGraphCreate(&graph, 0));
     void *params[] = {&p, &n};
     CUDA_KERNEL_NODE_PARAMS kernel = {
-        .func = add_one, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
-        .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
+        .func = add_one,
+        .gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 32,
+        .blockDimY = 1,
+        .blockDimZ = 1,
         .kernelParams = params,
     };
     CUDA_MEMSET_NODE_PARAMS fill = {
-        .dst = p, .value = 7, .elementSize = 4, .width = 1, .height = 1,
+        .dst = p,
+        .value = 7,
+        .elementSize = 4,
+        .width = 1,
+        .height = 1,
     };
     OK(drv.cuGraphAddKernelNode(&first, graph, NULL, 0, &kernel));
     OK(drv.cuGraphAddKernelNode(&second, graph, &first, 1, &kernel));

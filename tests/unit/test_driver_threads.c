@@ -14,10 +14,10 @@ static CUdeviceptr shared_counts; /* (THREADS) */
 
 /* Counts calls that failed; checks are made by the main thread. */
 static int failures[THREADS];
-#define TRY(call)                    \
-    do {                             \
-        if ((call) != CUDA_SUCCESS)  \
-            failures[self]++;        \
+#define TRY(call)                   \
+    do {                            \
+        if ((call) != CUDA_SUCCESS) \
+            failures[self]++;       \
     } while (0)
 
 static void *work(void *user)

@@ -28,12 +28,12 @@
 #endif
 
 /* Same arguments, same result: a jump does for every signature. */
-#define SPT_DRIVER_CALL(name)                  \
-    __asm__(".text\n"                          \
-            ".globl " TEXT(name) "\n"          \
-            ".type " TEXT(name) ", %function\n" \
-            TEXT(name) ":\n"                   \
-            JUMP " sim_" TEXT(name) "\n");
+#define SPT_DRIVER_CALL(name)                                              \
+    __asm__(".text\n"                                                      \
+            ".globl " TEXT(name) "\n"                                      \
+                                 ".type " TEXT(name) ", %function\n" TEXT( \
+                                     name) ":\n" JUMP                      \
+                                           " sim_" TEXT(name) "\n");
 #include "driver.def"
 #undef SPT_DRIVER_CALL
 
@@ -59,8 +59,8 @@ static spt_status find_boards(char *names, spt_board *boards, int *count,
     spt_status status = SPT_OK;
     for (char *name; status == SPT_OK && (name = strsep(&rest, ","));) {
         if (*count == MAX_BOARDS)
-            status = spt_fail(err, SPT_E_USAGE, "more than %d boards",
-                              MAX_BOARDS);
+            status =
+                spt_fail(err, SPT_E_USAGE, "more than %d boards", MAX_BOARDS);
         else
             status = find_board(gen, name, &boards[(*count)++], err);
     }
