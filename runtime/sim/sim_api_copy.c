@@ -169,7 +169,7 @@ CUresult SIM_FN(cuMemcpyDtoDAsync)(CUdeviceptr to, CUdeviceptr from,
     return copy_linear(stream, DEVICE_SIDE, to, DEVICE_SIDE, from, size, false);
 }
 
-/* --- two and three dimensions ------------------------------------------------------- */
+/* --- two and three dimensions ------------------------------------------- */
 
 typedef struct box_side {
     CUmemorytype type;
@@ -314,7 +314,7 @@ CUresult SIM_FN(cuMemcpy3DAsync)(const CUDA_MEMCPY3D *copy, CUstream stream)
     return copy_3d(copy, stream, false);
 }
 
-/* --- fills ------------------------------------------------------------------------------ */
+/* --- fills -------------------------------------------------------------- */
 
 static CUresult fill_in(CUstream handle, sim_fill fill)
 {

@@ -82,7 +82,7 @@ void sim_context_delete(CUcontext ctx)
     spt_free(ctx);
 }
 
-/* --- devices ---------------------------------------------------------------- */
+/* --- devices ------------------------------------------------------------ */
 
 static CUresult enter_device(CUdevice device)
 {
@@ -208,7 +208,7 @@ CUresult SIM_FN(cuDeviceGetAttribute)(int *value, CUdevice_attribute attribute,
     return sim_leave(CUDA_SUCCESS);
 }
 
-/* --- primary contexts --------------------------------------------------------- */
+/* --- primary contexts --------------------------------------------------- */
 
 CUresult SIM_FN(cuDevicePrimaryCtxRetain)(CUcontext *ctx, CUdevice device)
 {
@@ -286,7 +286,7 @@ CUresult SIM_FN(cuDevicePrimaryCtxSetFlags)(CUdevice device, unsigned flags)
     return sim_leave(CUDA_SUCCESS);
 }
 
-/* --- contexts ------------------------------------------------------------------ */
+/* --- contexts ----------------------------------------------------------- */
 
 static CUresult push(CUcontext ctx)
 {

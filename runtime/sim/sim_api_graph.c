@@ -7,7 +7,7 @@
 
 #include "mem.h"
 
-/* --- graphs and their nodes ----------------------------------------------------- */
+/* --- graphs and their nodes --------------------------------------------- */
 
 CUresult SIM_FN(cuGraphCreate)(CUgraph *graph, unsigned flags)
 {
@@ -359,7 +359,7 @@ SIM_FN(cuGraphKernelNodeSetParams)(CUgraphNode node,
     return sim_leave(set_kernel(node, params));
 }
 
-/* --- executables ------------------------------------------------------------------ */
+/* --- executables -------------------------------------------------------- */
 
 CUresult SIM_FN(cuGraphInstantiateWithFlags)(CUgraphExec *exec, CUgraph graph,
                                              unsigned long long flags)

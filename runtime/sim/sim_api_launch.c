@@ -10,7 +10,7 @@
 
 enum { DEFAULT_CLUSTER = 8, MOST_CLUSTER = 16 };
 
-/* --- validation ------------------------------------------------------------------ */
+/* --- validation --------------------------------------------------------- */
 
 static CUresult check_shape(const sim_kernel *kernel)
 {
@@ -177,7 +177,7 @@ CUresult sim_params_pack(sim_kernel *kernel, void **params, void **extra)
     return CUDA_SUCCESS;
 }
 
-/* --- launches ---------------------------------------------------------------------- */
+/* --- launches ----------------------------------------------------------- */
 
 static CUresult launch(CUstream handle, sim_kernel *kernel, void **params,
                        void **extra)
@@ -295,7 +295,7 @@ CUresult SIM_FN(cuLaunchHostFunc)(CUstream handle, CUhostFn call, void *user)
     return sim_leave(sim_enqueue(stream, &work, NULL));
 }
 
-/* --- occupancy ----------------------------------------------------------------------- */
+/* --- occupancy ---------------------------------------------------------- */
 
 CUresult SIM_FN(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(
     int *blocks, CUfunction func, int threads, size_t dynamic, unsigned flags)

@@ -95,7 +95,7 @@ static CUresult host_new(uint64_t size, unsigned flags, bool managed,
     return result;
 }
 
-/* --- device memory ------------------------------------------------------------- */
+/* --- device memory ------------------------------------------------------ */
 
 static CUresult device_new(CUcontext ctx, size_t size, CUdeviceptr *address)
 {
@@ -297,7 +297,7 @@ CUresult SIM_FN(cuPointerGetAttribute)(void *data,
     return sim_leave(CUDA_SUCCESS);
 }
 
-/* --- page-locked host memory ------------------------------------------------------- */
+/* --- page-locked host memory -------------------------------------------- */
 
 CUresult SIM_FN(cuMemHostAlloc)(void **pointer, size_t size, unsigned flags)
 {

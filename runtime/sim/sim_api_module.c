@@ -13,7 +13,7 @@
 #include "mem.h"
 #include "sim_fatbin.h"
 
-/* --- loading ------------------------------------------------------------------ */
+/* --- loading ------------------------------------------------------------ */
 
 /* Memory of a module's variables, with their initial values. */
 static spt_status place_variable(CUmodule module, uint32_t index,
@@ -201,7 +201,7 @@ CUresult SIM_FN(cuModuleUnload)(CUmodule module)
     return sim_leave(result);
 }
 
-/* --- functions and variables -------------------------------------------------- */
+/* --- functions and variables -------------------------------------------- */
 
 static CUresult function_new(CUmodule module, uint32_t index,
                              CUfunction *function)

@@ -7,7 +7,7 @@
 
 #include "mem.h"
 
-/* --- streams -------------------------------------------------------------------- */
+/* --- streams ------------------------------------------------------------ */
 
 static CUresult create(CUstream *stream, unsigned flags, int priority)
 {
@@ -138,7 +138,7 @@ CUresult SIM_FN(cuStreamGetCtx)(CUstream handle, CUcontext *ctx)
     return sim_leave(CUDA_SUCCESS);
 }
 
-/* --- events ---------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------- */
 
 CUresult SIM_FN(cuEventCreate)(CUevent *event, unsigned flags)
 {

@@ -23,7 +23,7 @@ static _Thread_local spt_error last_error;
 extern const int spt_sim_is_sim;
 __attribute__((visibility("default"))) const int spt_sim_is_sim = 1;
 
-/* --- errors -------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------- */
 
 CUresult sim_reason(CUresult result, const spt_error *err)
 {
@@ -62,7 +62,7 @@ const char *spt_sim_last_error(void)
     return last_error.text;
 }
 
-/* --- lock ---------------------------------------------------------------- */
+/* --- lock --------------------------------------------------------------- */
 
 CUresult sim_enter_any(void)
 {
@@ -91,7 +91,7 @@ CUresult sim_leave(CUresult result)
     return result;
 }
 
-/* --- handles: an open-addressing table of live pointers ------------------- */
+/* --- handles: an open-addressing table of live pointers ----------------- */
 
 static size_t handle_place(const void *handle)
 {
@@ -166,7 +166,7 @@ void sim_handle_drop(const void *handle)
     sim_the.handles.live--;
 }
 
-/* --- node lists ----------------------------------------------------------- */
+/* --- node lists --------------------------------------------------------- */
 
 bool sim_nodes_add(sim_nodes *nodes, CUgraphNode node)
 {
@@ -198,7 +198,7 @@ void sim_nodes_free(sim_nodes *nodes)
     *nodes = (sim_nodes){0};
 }
 
-/* --- machine -------------------------------------------------------------- */
+/* --- machine ------------------------------------------------------------ */
 
 /* Graphs belong to no context: what a program never destroyed. */
 static void graphs_free(void)
@@ -326,7 +326,7 @@ void spt_sim_clear(void)
     sim_report_clear();
 }
 
-/* --- calls that need no machine -------------------------------------------- */
+/* --- calls that need no machine ----------------------------------------- */
 
 static const struct {
     CUresult result;

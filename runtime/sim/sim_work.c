@@ -66,7 +66,7 @@ CUresult sim_work_clone(sim_work *to, const sim_work *from)
     return to->kind == from->kind ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* --- copies and fills ------------------------------------------------------ */
+/* --- copies and fills --------------------------------------------------- */
 
 static bool inside_allocation(uint64_t address, uint64_t size)
 {
@@ -191,7 +191,7 @@ static double fill_us(const sim_fill *fill, const spt_board *board)
            (board->dram_gbps > 0 ? bytes / (board->dram_gbps * 1e3) : 0);
 }
 
-/* --- kernels ---------------------------------------------------------------- */
+/* --- kernels ------------------------------------------------------------ */
 
 static sim_l2 *device_l2(sim_device *device)
 {
@@ -270,7 +270,7 @@ static CUresult kernel_run(const sim_kernel *kernel, bool graph,
     return result ? sim_reason((CUresult)result, &err) : CUDA_SUCCESS;
 }
 
-/* --- everything --------------------------------------------------------------- */
+/* --- everything --------------------------------------------------------- */
 
 static void host_run(CUhostFn call, void *user)
 {
