@@ -313,8 +313,8 @@ static void no_template(lua_State *L, const char *name)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
                                      used ? ", " : "", at);
     spt_free(names);
-    spt_lua_raise(L, SPT_E_NOT_FOUND,
-                  "%.40s: no such kernel, expected one of: %s", name, text);
+    spt_lua_raise(L, SPT_E_USAGE, "%.40s: no such kernel, expected one of: %s",
+                  name, text);
 }
 
 static spt_template *read_template(lua_State *L, spt_templates *known,

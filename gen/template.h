@@ -40,7 +40,7 @@ typedef struct spt_templates {
     spt_template *first;
 } spt_templates;
 
-/* Reads and checks a descriptor at its first use; SPT_E_NOT_FOUND. */
+/* Reads and checks a descriptor at its first use; SPT_E_USAGE. */
 const spt_template *spt_template_find(lua_State *L, spt_templates *known,
                                       const char *name);
 

@@ -90,7 +90,7 @@ static spt_status read_operand(const spt_template *t, const char *text,
                     text, t->name);
 }
 
-static spt_status emit(const request *r, spt_kernel *kernel, spt_error *err)
+static spt_status emit(request *r, spt_kernel *kernel, spt_error *err)
 {
     const spt_template *t;
     spt_config given = {0}, *configs = NULL;
@@ -98,6 +98,7 @@ static spt_status emit(const request *r, spt_kernel *kernel, spt_error *err)
     SPT_TRY(spt_gen_template(r->gen, r->operands.values[0], &t, err));
     for (int i = 1; i < r->operands.count; i++)
         SPT_TRY(read_operand(t, r->operands.values[i], &given, err));
+    SPT_TRY(spt_find_board(r->gen, r->arch, r->board_name, &r->board, err));
     SPT_TRY(spt_gen_space(r->gen, t->name, &given, &r->board, &configs, &count,
                           err));
     spt_status status =
@@ -151,7 +152,6 @@ static spt_status run(request *r, spt_error *err)
                                   "expected a kernel (--list shows them)");
     if (r->list)
         return list_fields(r->gen, r->operands.values[0], err);
-    SPT_TRY(spt_find_board(r->gen, r->arch, r->board_name, &r->board, err));
     SPT_TRY(emit(r, &kernel, err));
     spt_status status = r->ptx || r->cubin
                             ? compile_and_save(r, &kernel, err)

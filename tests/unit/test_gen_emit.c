@@ -283,8 +283,8 @@ static void test_space(void)
               SPT_E_USAGE,
           "an unknown name is refused");
     CHECK(spt_gen_space(gen, "q", &given, &b, &configs, &count, &err) ==
-              SPT_E_NOT_FOUND,
-          "an unknown kernel is not found");
+              SPT_E_USAGE,
+          "an unknown kernel is refused");
     CHECK_TEXT(err.text, "q: no such kernel, expected one of: k",
                "and the known ones are named");
     spt_gen_close(gen);

@@ -1,0 +1,786 @@
+/*
+ * verify_attention_fp16_d64_g4_p16_tree_window_softcap_c256_r32x2_s2
+ * attention of a draft block over a KV cache, by chunks
+ *
+ * kernel   verify_attention
+ * config   group=4 head_dim=64 dtype=fp16 page_size=16 tree=true window=true
+ *          softcap=true chunk=256 rows=32 row_warps=2 stages=2
+ * key      attention-1 fp16 d64 chunk256 step64 warps4 m16n8k16 ex2 window
+ *          softcap
+ * target   sm_120a
+ * launch   256 threads, 41672 bytes of shared memory
+ * by       spectune 0.1.0
+ */
+#line 1 "templates/warp_mma.cu"
+/* Warp-level building blocks of the mma.sync family (sm_80 and newer). */
+
+typedef unsigned short half_t; /* bits of one fp16 number */
+
+/* 16 bytes to shared memory; zeros instead when take is false. */
+__device__ __forceinline__ void cp_async16(unsigned dst, const void *src,
+                                           bool take)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(dst),
+                 "l"(src), "r"(take ? 16 : 0)
+                 : "memory");
+}
+
+__device__ __forceinline__ void cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+
+template <int PENDING>
+__device__ __forceinline__ void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(PENDING) : "memory");
+}
+
+/* Four 8x8 matrices; lane l gives the address of row l%8 of matrix l/8. */
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&d)[4], unsigned row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(row)
+                 : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&d)[4],
+                                                  unsigned row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(row)
+                 : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_x2(unsigned (&d)[2], unsigned row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];\n"
+                 : "=r"(d[0]), "=r"(d[1])
+                 : "r"(row)
+                 : "memory");
+}
+
+__device__ __forceinline__ unsigned transpose8x8(unsigned a)
+{
+    unsigned d;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n"
+                 : "=r"(d)
+                 : "r"(a));
+    return d;
+}
+
+/* d(16x8) = a(16x16) * b(16x8) + c */
+__device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4],
+                                    const unsigned (&b)[2],
+                                    const float (&c)[4])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};\n"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
+                   "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+
+/* Two floats rounded to fp16, the first in the low half. */
+__device__ __forceinline__ unsigned pack2(float lo, float hi)
+{
+    unsigned d;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(d) : "f"(hi), "f"(lo));
+    return d;
+}
+
+__device__ __forceinline__ float exp2_approx(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
+__device__ __forceinline__ float log2_approx(float x)
+{
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
+__device__ __forceinline__ unsigned shared_address(const void *p)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+#define MINUS_INFINITY __int_as_float(0xff800000)
+#line 1 "templates/verify_args.cu"
+/*
+ * Arguments of verify attention and of its combine, laid out as
+ * spt_verify_args (runtime/kernels/verify.h). Strides count elements.
+ */
+struct VerifyArgs {
+    const half_t *q;        /* (token, query head, head dim) */
+    const half_t *k, *v;    /* (page, slot, KV head, head dim), or without pages
+                               (token, KV head, head dim), by strides */
+    const int *page_table;  /* (sequence, page) */
+    const int *q_start;     /* (sequences + 1): first token of each in q */
+    const int *kv_len;      /* (sequence): KV tokens, draft block included */
+    const long long *kv_start; /* (sequence): first KV token, without pages */
+    const unsigned *tree;   /* (token): bits of its ancestors and itself */
+    const float *sinks;     /* (query head): logits */
+    float *partial_o;       /* (sequence, KV head, chunk, row, head dim) */
+    float2 *partial_ml;     /* (sequence, KV head, chunk, row): max, sum */
+    half_t *out;            /* (token, query head, head dim) */
+    float *lse;             /* (token, query head), natural logarithm */
+    long long q_token_stride, kv_page_stride, kv_token_stride, kv_head_stride;
+    int page_table_stride;  /* pages per sequence */
+    int chunks, rows;       /* of partial_o: chunks and rows per KV head */
+    int row_groups;         /* CTAs that share a chunk's rows */
+    int window;             /* a row sees this many last positions */
+    float scale_log2;       /* softmax scale * log2(e) */
+    float cap, cap_log2;    /* scale / softcap, softcap * log2(e) */
+};
+
+/* Where one sequence stands: tokens of its draft block and what precedes. */
+struct Sequence {
+    int first, tokens, context;
+};
+
+__device__ __forceinline__ Sequence sequence_of(const VerifyArgs &args, int s)
+{
+    Sequence sequence;
+    sequence.first = args.q_start[s];
+    sequence.tokens = args.q_start[s + 1] - sequence.first;
+    sequence.context = args.kv_len[s] - sequence.tokens;
+    return sequence;
+}
+
+/* Position of a draft token: context + depth, -1 past the block. */
+__device__ __forceinline__ int position_of(const VerifyArgs &args,
+                                           const Sequence &sequence, int token)
+{
+    if (token >= sequence.tokens)
+        return -1;
+#line 49 "templates/verify_args.cu"
+    return sequence.context + __popc(args.tree[sequence.first + token]) - 1;
+#line 53 "templates/verify_args.cu"
+}
+#line 4 "templates/verify_attention.cu"
+constexpr int HEAD_DIM = 64;
+constexpr int GROUP = 4;          /* query heads per KV head */
+constexpr int ROWS = 32;            /* query rows of this CTA */
+constexpr int ROW_WARPS = 2;  /* warps that share out the rows */
+constexpr int KV_WARPS = 4;    /* warps that share out a KV step */
+constexpr int STEP = 16 * KV_WARPS;      /* KV tokens per softmax update */
+constexpr int CHUNK = 256;          /* KV tokens per CTA */
+constexpr int STAGES = 2;        /* KV steps in shared memory */
+constexpr int THREADS = 32 * KV_WARPS * ROW_WARPS;
+constexpr int K_STEPS = HEAD_DIM / 16;   /* mma k steps of a score */
+constexpr int D_TILES = HEAD_DIM / 16;   /* 16-row tiles of the output */
+constexpr int N_TILES = ROWS / ROW_WARPS / 8; /* 8-column tiles per warp */
+constexpr int PIECES = HEAD_DIM / 8;     /* 16-byte pieces of a row */
+
+/* An odd number of pieces per row: ldmatrix has no bank conflicts. */
+constexpr int ROW_BYTES = HEAD_DIM * 2 + 16;
+constexpr int STAGE_BYTES = 2 * STEP * ROW_BYTES;
+constexpr int O_STRIDE = HEAD_DIM + 4;   /* floats; conflict-free likewise */
+constexpr int Q_OFFSET = 36864;
+constexpr int POSITION_OFFSET = Q_OFFSET + ROWS * ROW_BYTES;
+#line 25 "templates/verify_attention.cu"
+constexpr int PAGE_SIZE = 16;
+constexpr int PAGES_OFFSET = POSITION_OFFSET + ROWS * 4;
+#line 29 "templates/verify_attention.cu"
+constexpr int MAX_NODES = 32;
+constexpr int NODE_OFFSET = STAGE_BYTES; /* K rows of the draft block, ... */
+constexpr int NODE_V = (MAX_NODES + 1) * ROW_BYTES; /* ... and V rows */
+#line 34 "templates/verify_attention.cu"
+extern __shared__ __align__(128) unsigned char shared[];
+
+/* What one CTA works on: one chunk of one KV head, up to ROWS rows. */
+struct Work {
+    Sequence sequence;
+    int head, chunk;         /* KV head; chunk of absolute positions */
+    int first_row, rows;     /* of the sequence's tokens * GROUP rows */
+    int first, end;          /* positions that the rows may read */
+    int min_position, max_position; /* of the rows */
+};
+
+/* One warp's share: 16 tokens of every step, 8 * N_TILES rows. */
+struct Partial {
+    float o[D_TILES][N_TILES][4];
+    float max[N_TILES][2], sum[N_TILES][2];
+};
+
+__device__ __forceinline__ bool find_work(const VerifyArgs &args, Work &work)
+{
+    work.chunk = blockIdx.x / args.row_groups;
+    work.head = blockIdx.y;
+    work.sequence = sequence_of(args, blockIdx.z);
+    work.first_row = (blockIdx.x % args.row_groups) * ROWS;
+    work.rows = work.sequence.tokens * GROUP;
+    if (work.first_row >= work.rows)
+        return false;
+    int first_token = work.first_row / GROUP;
+    int last_token = (min(work.first_row + ROWS, work.rows) - 1) / GROUP;
+#line 63 "templates/verify_attention.cu"
+    int token = min(first_token + static_cast<int>(threadIdx.x % 32), last_token);
+    int position = position_of(args, work.sequence, token);
+    work.min_position = __reduce_min_sync(~0u, position);
+    work.max_position = __reduce_max_sync(~0u, position);
+#line 71 "templates/verify_attention.cu"
+    work.first = work.chunk * CHUNK;
+    work.end = min(work.first + CHUNK, work.max_position + 1);
+#line 74 "templates/verify_attention.cu"
+    work.first = max(work.first, work.min_position - args.window + 1);
+#line 76 "templates/verify_attention.cu"
+    return work.first < work.end;
+}
+
+#line 80 "templates/verify_attention.cu"
+/* Pages of the positions that this CTA reads. */
+__device__ __forceinline__ void load_pages(const VerifyArgs &args,
+                                           const Work &work)
+{
+    int *pages = reinterpret_cast<int *>(shared + PAGES_OFFSET);
+    const int *table =
+        args.page_table +
+        static_cast<long long>(blockIdx.z) * args.page_table_stride;
+    int first = work.chunk * CHUNK / PAGE_SIZE;
+    int last = (work.end - 1) / PAGE_SIZE;
+    for (int page = work.first / PAGE_SIZE + threadIdx.x; page <= last;
+         page += THREADS)
+        pages[page - first] = table[page];
+}
+
+#line 96 "templates/verify_attention.cu"
+/* Where a slot's K and V stand, in elements. */
+__device__ __forceinline__ long long slot_offset(const VerifyArgs &args,
+                                                 const Work &work, int slot)
+{
+#line 101 "templates/verify_attention.cu"
+    const int *pages = reinterpret_cast<const int *>(shared + PAGES_OFFSET);
+    int page = pages[slot / PAGE_SIZE - work.chunk * CHUNK / PAGE_SIZE];
+    return page * args.kv_page_stride + slot % PAGE_SIZE * args.kv_token_stride +
+           work.head * args.kv_head_stride;
+#line 109 "templates/verify_attention.cu"
+}
+
+/* Rows of queries; rows past the last one become zeros. */
+__device__ __forceinline__ void load_queries(const VerifyArgs &args,
+                                             const Work &work)
+{
+    unsigned base = shared_address(shared + Q_OFFSET);
+    for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
+        int row = i / PIECES, piece = i % PIECES;
+        int packed = work.first_row + row;
+        bool take = packed < work.rows;
+        int token = work.sequence.first + packed / GROUP;
+        int head = work.head * GROUP + packed % GROUP;
+        long long offset = take ? token * args.q_token_stride + head * HEAD_DIM + piece * 8 : 0;
+        cp_async16(base + row * ROW_BYTES + piece * 16, args.q + offset, take);
+    }
+    int *positions = reinterpret_cast<int *>(shared + POSITION_OFFSET);
+    for (int row = threadIdx.x; row < ROWS; row += THREADS)
+        positions[row] = position_of(args, work.sequence, (work.first_row + row) / GROUP);
+}
+
+/* K and V of one step; what no row may read becomes zeros (NaN * 0). */
+__device__ __forceinline__ void load_step(const VerifyArgs &args,
+                                          const Work &work, int position,
+                                          int end, unsigned stage)
+{
+    constexpr int TOTAL = STEP * PIECES;
+#pragma unroll
+    for (int j = 0; j < (TOTAL + THREADS - 1) / THREADS; j++) {
+        int i = threadIdx.x + j * THREADS;
+        if (TOTAL % THREADS != 0 && i >= TOTAL)
+            break;
+        int row = i / PIECES, piece = i % PIECES;
+        int slot = position + row;
+        bool take = slot >= work.first && slot < end;
+        long long offset = take ? slot_offset(args, work, slot) + piece * 8 : 0;
+        unsigned dst = stage + row * ROW_BYTES + piece * 16;
+        cp_async16(dst, args.k + offset, take);
+        cp_async16(dst + STEP * ROW_BYTES, args.v + offset, take);
+    }
+}
+
+/* The queries' mma fragments: two k steps of an n-tile, or the last odd one. */
+struct Queries {
+#line 154 "templates/verify_attention.cu"
+    unsigned fragments[N_TILES][(K_STEPS + 1) / 2][4];
+
+    __device__ __forceinline__ void load()
+    {
+#pragma unroll
+        for (int tile = 0; tile < N_TILES; tile++)
+#pragma unroll
+            for (int k = 0; k < K_STEPS; k += 2)
+                read(fragments[tile][k / 2], tile, k);
+    }
+
+    __device__ __forceinline__ void pair(unsigned (&b)[4], int tile,
+                                         int k) const
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            b[i] = fragments[tile][k / 2][i];
+    }
+
+#line 185 "templates/verify_attention.cu"
+    static __device__ __forceinline__ void read(unsigned (&b)[4], int tile,
+                                                int k)
+    {
+        int lane = threadIdx.x % 32;
+        int row_warp = threadIdx.x / 32 / KV_WARPS;
+        int row = (row_warp * N_TILES + tile) * 8 + lane % 8;
+        unsigned address = shared_address(shared + Q_OFFSET) + row * ROW_BYTES + k * 32;
+        if (k + 1 < K_STEPS) {
+            ldmatrix_x4(b, address + lane / 8 * 16);
+        } else {
+            unsigned last[2];
+            ldmatrix_x2(last, address + lane / 8 % 2 * 16);
+            b[0] = last[0], b[1] = last[1];
+            b[2] = b[3] = 0;
+        }
+    }
+};
+
+/*
+ * Scores of 16 tokens by the n-tiles [FIRST, FIRST + COUNT), k ascending.
+ * k_row: the lane's ldmatrix row, token lane % 16, piece lane / 16.
+ */
+template <int FIRST, int COUNT>
+__device__ __forceinline__ void score(float (&s)[COUNT][4],
+                                      const Queries &queries, unsigned k_row)
+{
+#pragma unroll
+    for (int tile = 0; tile < COUNT; tile++)
+        s[tile][0] = s[tile][1] = s[tile][2] = s[tile][3] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k += 2) {
+        unsigned a[2][4];
+        ldmatrix_x4(a[0], k_row + k * 32);
+        if (k + 1 < K_STEPS)
+            ldmatrix_x4(a[1], k_row + k * 32 + 32);
+#pragma unroll
+        for (int tile = 0; tile < COUNT; tile++) {
+            unsigned b[4];
+            queries.pair(b, FIRST + tile, k);
+            const unsigned lower[2] = {b[0], b[1]}, upper[2] = {b[2], b[3]};
+            mma(s[tile], a[0], lower, s[tile]);
+            if (k + 1 < K_STEPS)
+                mma(s[tile], a[1], upper, s[tile]);
+        }
+    }
+}
+
+/* The logit of a score, in units of log2. */
+__device__ __forceinline__ float logit(const VerifyArgs &args, float score)
+{
+#line 236 "templates/verify_attention.cu"
+    /* cap * tanh(x) by tanh(x) = 1 - 2 / (exp(2 x) + 1) */
+    float e = exp2_approx(__fmul_rn(score, args.cap));
+    float t = __fmaf_rn(-2.0f, __frcp_rn(__fadd_rn(e, 1.0f)), 1.0f);
+    return __fmul_rn(t, args.cap_log2);
+#line 243 "templates/verify_attention.cu"
+}
+
+/*
+ * One softmax update: scores become weights, as mma fragments, and what was
+ * gathered so far is scaled to the new maximum. position: that of the lane's
+ * token in the upper half of the 16; the other one is 8 further.
+ */
+template <bool MASKED>
+__device__ __forceinline__ void update(const VerifyArgs &args,
+                                       Partial &partial,
+                                       const float (&s)[N_TILES][4],
+                                       unsigned (&p)[N_TILES][2], int position)
+{
+    int lane = threadIdx.x % 32;
+    int row_warp = threadIdx.x / 32 / KV_WARPS;
+    const int *positions = reinterpret_cast<const int *>(shared + POSITION_OFFSET) + row_warp * N_TILES * 8 + lane % 4 * 2;
+#pragma unroll
+    for (int tile = 0; tile < N_TILES; tile++) {
+        float weight[4];
+#pragma unroll
+        for (int column = 0; column < 2; column++) {
+            float upper = logit(args, s[tile][column]);
+            float lower = logit(args, s[tile][column + 2]);
+            if (MASKED) {
+                int row_position = positions[tile * 8 + column];
+                int last = row_position - position;
+                bool see_upper = last >= 0, see_lower = last >= 8;
+#line 271 "templates/verify_attention.cu"
+                see_upper = see_upper && last < args.window;
+                see_lower = see_lower && last - 8 < args.window;
+#line 274 "templates/verify_attention.cu"
+                upper = see_upper ? upper : MINUS_INFINITY;
+                lower = see_lower ? lower : MINUS_INFINITY;
+            }
+            float old = partial.max[tile][column];
+            float top = fmaxf(upper, lower);
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 4));
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 8));
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 16));
+            top = fmaxf(top, old);
+            partial.max[tile][column] = top;
+            /* A row that has seen nothing yet must not meet inf - inf. */
+            float base = top == MINUS_INFINITY ? 0.0f : top;
+            float scale = exp2_approx(__fsub_rn(old, base));
+            weight[column] = exp2_approx(__fsub_rn(upper, base));
+            weight[column + 2] = exp2_approx(__fsub_rn(lower, base));
+            partial.sum[tile][column] = __fmaf_rn(partial.sum[tile][column], scale, __fadd_rn(weight[column], weight[column + 2]));
+#pragma unroll
+            for (int d = 0; d < D_TILES; d++) {
+                partial.o[d][tile][column] = __fmul_rn(partial.o[d][tile][column], scale);
+                partial.o[d][tile][column + 2] = __fmul_rn(partial.o[d][tile][column + 2], scale);
+            }
+        }
+        p[tile][0] = transpose8x8(pack2(weight[0], weight[1]));
+        p[tile][1] = transpose8x8(pack2(weight[2], weight[3]));
+    }
+}
+
+/* Adds 16 tokens' weighted V rows. v_row: token lane % 8 + lane / 16 * 8. */
+__device__ __forceinline__ void accumulate(Partial &partial,
+                                           const unsigned (&p)[N_TILES][2],
+                                           unsigned v_row)
+{
+#pragma unroll
+    for (int d = 0; d < D_TILES; d++) {
+        unsigned a[4];
+        ldmatrix_x4_trans(a, v_row + d * 32);
+#pragma unroll
+        for (int tile = 0; tile < N_TILES; tile++)
+            mma(partial.o[d][tile], a, p[tile], partial.o[d][tile]);
+    }
+}
+
+/* One KV step in shared memory, for positions without branches. */
+__device__ __forceinline__ void attend(const VerifyArgs &args,
+                                       const Work &work, Partial &partial,
+                                       const Queries &queries, unsigned stage,
+                                       int position)
+{
+    int lane = threadIdx.x % 32;
+    int token = threadIdx.x / 32 % KV_WARPS * 16;
+    float s[N_TILES][4];
+    score<0, N_TILES>(s, queries, stage + (token + lane % 16) * ROW_BYTES + lane / 16 * 16);
+    unsigned p[N_TILES][2];
+    bool masked = position + STEP - 1 > work.min_position;
+#line 329 "templates/verify_attention.cu"
+    masked = masked || position <= work.max_position - args.window;
+#line 331 "templates/verify_attention.cu"
+    if (masked)
+        update<true>(args, partial, s, p, position + token + lane / 4);
+    else
+        update<false>(args, partial, s, p, position + token + lane / 4);
+    unsigned v = stage + STEP * ROW_BYTES;
+    accumulate(partial, p, v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16);
+}
+
+#line 340 "templates/verify_attention.cu"
+/* The context's rest and the draft block, by slot; one more row is zero. */
+__device__ __forceinline__ void load_block(const VerifyArgs &args,
+                                           const Work &work, int position,
+                                           unsigned base)
+{
+    load_step(args, work, position, work.sequence.context, base);
+    int tokens = work.sequence.tokens;
+    unsigned nodes = base + NODE_OFFSET;
+    for (int i = threadIdx.x; i < (MAX_NODES + 1) * PIECES; i += THREADS) {
+        int node = i / PIECES, piece = i % PIECES;
+        int slot = work.sequence.context + node;
+        bool take = node < tokens && slot >= 0;
+        if (node >= tokens && node < MAX_NODES)
+            continue;
+        long long offset = 0;
+        if (take) {
+#line 357 "templates/verify_attention.cu"
+            int page = args.page_table[static_cast<long long>(blockIdx.z) * args.page_table_stride + slot / PAGE_SIZE];
+            offset = page * args.kv_page_stride + slot % PAGE_SIZE * args.kv_token_stride + work.head * args.kv_head_stride;
+#line 362 "templates/verify_attention.cu"
+            offset += piece * 8;
+        }
+        unsigned dst = nodes + node * ROW_BYTES + piece * 16;
+        cp_async16(dst, args.k + offset, take);
+        cp_async16(dst + NODE_V, args.v + offset, take);
+    }
+}
+
+/*
+ * Where a path's token at a position stands: in the step, in the draft block
+ * at the ancestor of that depth, or nowhere (the zero row).
+ */
+__device__ __forceinline__ unsigned path_row(unsigned base, unsigned path,
+                                             int context, int step,
+                                             int position, bool v)
+{
+    int depth = position - context;
+    if (depth < 0)
+        return base + (position - step) * ROW_BYTES + (v ? STEP * ROW_BYTES : 0);
+    int node = MAX_NODES;
+    if (depth < __popc(path)) {
+        for (; depth > 0; depth--)
+            path &= path - 1;
+        node = __ffs(path) - 1;
+    }
+    return base + NODE_OFFSET + node * ROW_BYTES + (v ? NODE_V : 0);
+}
+
+/*
+ * A KV step that holds draft positions. Each root path brings its own tokens,
+ * so each n-tile goes over the paths of its rows and keeps, of every product,
+ * the columns that belong to the path: a row meets the same tokens at the same
+ * positions as in the chain that leads to it.
+ */
+__device__ __forceinline__ void attend_paths(const VerifyArgs &args,
+                                             const Work &work,
+                                             Partial &partial,
+                                             const Queries &queries,
+                                             unsigned base, int position)
+{
+    int lane = threadIdx.x % 32;
+    int kv_warp = threadIdx.x / 32 % KV_WARPS;
+    int first_row = work.first_row + threadIdx.x / 32 / KV_WARPS * N_TILES * 8;
+    int token = position + kv_warp * 16;
+    const unsigned *paths = args.tree + work.sequence.first;
+    float s[N_TILES][4];
+#line 409 "templates/verify_attention.cu"
+    {
+        constexpr int TILE = 0;
+        int row = first_row + TILE * 8;
+        int last = (min(row + 8, work.rows) - 1) / GROUP;
+        int left = (row + lane % 4 * 2) / GROUP;
+        int right = (row + lane % 4 * 2 + 1) / GROUP;
+        s[TILE][0] = s[TILE][1] = s[TILE][2] = s[TILE][3] = 0.0f;
+        for (int node = row / GROUP; node <= last; node++) {
+            float own[1][4];
+            score<TILE, 1>(own, queries, path_row(base, paths[node], work.sequence.context, position, token + lane % 16, false) + lane / 16 * 16);
+            s[TILE][0] = left == node ? own[0][0] : s[TILE][0];
+            s[TILE][1] = right == node ? own[0][1] : s[TILE][1];
+            s[TILE][2] = left == node ? own[0][2] : s[TILE][2];
+            s[TILE][3] = right == node ? own[0][3] : s[TILE][3];
+        }
+    }
+#line 409 "templates/verify_attention.cu"
+    {
+        constexpr int TILE = 1;
+        int row = first_row + TILE * 8;
+        int last = (min(row + 8, work.rows) - 1) / GROUP;
+        int left = (row + lane % 4 * 2) / GROUP;
+        int right = (row + lane % 4 * 2 + 1) / GROUP;
+        s[TILE][0] = s[TILE][1] = s[TILE][2] = s[TILE][3] = 0.0f;
+        for (int node = row / GROUP; node <= last; node++) {
+            float own[1][4];
+            score<TILE, 1>(own, queries, path_row(base, paths[node], work.sequence.context, position, token + lane % 16, false) + lane / 16 * 16);
+            s[TILE][0] = left == node ? own[0][0] : s[TILE][0];
+            s[TILE][1] = right == node ? own[0][1] : s[TILE][1];
+            s[TILE][2] = left == node ? own[0][2] : s[TILE][2];
+            s[TILE][3] = right == node ? own[0][3] : s[TILE][3];
+        }
+    }
+#line 426 "templates/verify_attention.cu"
+    unsigned p[N_TILES][2];
+    update<true>(args, partial, s, p, token + lane / 4);
+#line 429 "templates/verify_attention.cu"
+    {
+        constexpr int TILE = 0;
+        int row = first_row + TILE * 8;
+        int last = (min(row + 8, work.rows) - 1) / GROUP;
+        int left = (row + lane % 4 * 2) / GROUP;
+        int right = (row + lane % 4 * 2 + 1) / GROUP;
+        for (int node = row / GROUP; node <= last; node++) {
+            unsigned v_row = path_row(base, paths[node], work.sequence.context, position, token + lane % 8 + lane / 16 * 8, true) + lane / 8 % 2 * 16;
+#pragma unroll
+            for (int d = 0; d < D_TILES; d++) {
+                unsigned a[4];
+                float own[4];
+                ldmatrix_x4_trans(a, v_row + d * 32);
+                mma(own, a, p[TILE], partial.o[d][TILE]);
+                partial.o[d][TILE][0] = left == node ? own[0] : partial.o[d][TILE][0];
+                partial.o[d][TILE][1] = right == node ? own[1] : partial.o[d][TILE][1];
+                partial.o[d][TILE][2] = left == node ? own[2] : partial.o[d][TILE][2];
+                partial.o[d][TILE][3] = right == node ? own[3] : partial.o[d][TILE][3];
+            }
+        }
+    }
+#line 429 "templates/verify_attention.cu"
+    {
+        constexpr int TILE = 1;
+        int row = first_row + TILE * 8;
+        int last = (min(row + 8, work.rows) - 1) / GROUP;
+        int left = (row + lane % 4 * 2) / GROUP;
+        int right = (row + lane % 4 * 2 + 1) / GROUP;
+        for (int node = row / GROUP; node <= last; node++) {
+            unsigned v_row = path_row(base, paths[node], work.sequence.context, position, token + lane % 8 + lane / 16 * 8, true) + lane / 8 % 2 * 16;
+#pragma unroll
+            for (int d = 0; d < D_TILES; d++) {
+                unsigned a[4];
+                float own[4];
+                ldmatrix_x4_trans(a, v_row + d * 32);
+                mma(own, a, p[TILE], partial.o[d][TILE]);
+                partial.o[d][TILE][0] = left == node ? own[0] : partial.o[d][TILE][0];
+                partial.o[d][TILE][1] = right == node ? own[1] : partial.o[d][TILE][1];
+                partial.o[d][TILE][2] = left == node ? own[2] : partial.o[d][TILE][2];
+                partial.o[d][TILE][3] = right == node ? own[3] : partial.o[d][TILE][3];
+            }
+        }
+    }
+#line 451 "templates/verify_attention.cu"
+}
+
+/* The steps of this chunk that hold draft positions; the pipeline is empty. */
+__device__ __forceinline__ void attend_block(const VerifyArgs &args,
+                                             const Work &work,
+                                             Partial &partial,
+                                             const Queries &queries)
+{
+    int first = max(work.sequence.context / STEP * STEP, work.chunk * CHUNK);
+    if (first >= work.end)
+        return;
+    unsigned base = shared_address(shared);
+    __syncthreads();
+    load_block(args, work, first, base);
+    cp_async_commit();
+    cp_async_wait<0>();
+    __syncthreads();
+    for (int position = first; position < work.end; position += STEP)
+        attend_paths(args, work, partial, queries, base, position);
+}
+
+#line 473 "templates/verify_attention.cu"
+/* The pipeline over the chunk's steps, the queries in front. */
+__device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
+                                             const Work &work,
+                                             Partial &partial)
+{
+    unsigned base = shared_address(shared);
+    cp_async_commit();
+    int first = work.first / STEP * STEP;
+#line 482 "templates/verify_attention.cu"
+    int end = min(work.end, max(work.sequence.context, 0) / STEP * STEP);
+#line 486 "templates/verify_attention.cu"
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; stage++) {
+        if (first + stage * STEP < end)
+            load_step(args, work, first + stage * STEP, end, base + stage * STAGE_BYTES);
+        cp_async_commit();
+    }
+    cp_async_wait<STAGES - 1>();
+    __syncthreads();
+    Queries queries;
+    queries.load();
+    int stage = 0;
+    for (int position = first; position < end; position += STEP) {
+        cp_async_wait<STAGES - 2>();
+        __syncthreads();
+        int next = position + (STAGES - 1) * STEP;
+        if (next < end)
+            load_step(args, work, next, end, base + (stage + STAGES - 1) % STAGES * STAGE_BYTES);
+        cp_async_commit();
+        attend(args, work, partial, queries, base + stage * STAGE_BYTES, position);
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+    }
+    cp_async_wait<0>();
+#line 509 "templates/verify_attention.cu"
+    attend_block(args, work, partial, queries);
+#line 511 "templates/verify_attention.cu"
+}
+
+/* Merges the KV warps in order and writes the chunk's partial result. */
+__device__ __forceinline__ void finish(const VerifyArgs &args,
+                                       const Work &work, Partial &partial)
+{
+    int lane = threadIdx.x % 32;
+    int kv_warp = threadIdx.x / 32 % KV_WARPS;
+    int first_row = threadIdx.x / 32 / KV_WARPS * N_TILES * 8;
+    float *o = reinterpret_cast<float *>(shared);
+    float2 *ml = reinterpret_cast<float2 *>(shared + ROWS * O_STRIDE * 4);
+    __syncthreads();
+#pragma unroll
+    for (int tile = 0; tile < N_TILES; tile++)
+#pragma unroll
+        for (int column = 0; column < 2; column++) {
+            float sum = partial.sum[tile][column];
+            sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 4));
+            sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 8));
+            sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 16));
+            if (lane < 4)
+                ml[kv_warp * ROWS + first_row + tile * 8 + lane * 2 + column] = make_float2(partial.max[tile][column], sum);
+        }
+    __syncthreads();
+    float weight[N_TILES][2];
+#pragma unroll
+    for (int tile = 0; tile < N_TILES; tile++)
+#pragma unroll
+        for (int column = 0; column < 2; column++) {
+            int row = first_row + tile * 8 + lane % 4 * 2 + column;
+            float top = MINUS_INFINITY;
+#pragma unroll
+            for (int warp = 0; warp < KV_WARPS; warp++)
+                top = fmaxf(top, ml[warp * ROWS + row].x);
+            float base = top == MINUS_INFINITY ? 0.0f : top;
+            weight[tile][column] = exp2_approx(__fsub_rn(partial.max[tile][column], base));
+        }
+    for (int warp = 0; warp < KV_WARPS; warp++) {
+        if (warp == kv_warp) {
+#pragma unroll
+            for (int tile = 0; tile < N_TILES; tile++)
+#pragma unroll
+                for (int d = 0; d < D_TILES; d++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        float *at = o + (first_row + tile * 8 + lane % 4 * 2 + i % 2) * O_STRIDE + d * 16 + lane / 4 + i / 2 * 8;
+                        float before = warp == 0 ? 0.0f : *at;
+                        *at = __fmaf_rn(weight[tile][i % 2], partial.o[d][tile][i], before);
+                    }
+        }
+        __syncthreads();
+    }
+    long long out = ((static_cast<long long>(blockIdx.z) * gridDim.y + work.head) * args.chunks + work.chunk) * args.rows + work.first_row;
+    int rows = min(ROWS, work.rows - work.first_row);
+    for (int i = threadIdx.x; i < rows * (HEAD_DIM / 4); i += THREADS) {
+        int row = i / (HEAD_DIM / 4), d = i % (HEAD_DIM / 4) * 4;
+        *reinterpret_cast<float4 *>(args.partial_o + (out + row) * HEAD_DIM + d) = *reinterpret_cast<const float4 *>(o + row * O_STRIDE + d);
+    }
+    for (int row = threadIdx.x; row < rows; row += THREADS) {
+        float top = MINUS_INFINITY, sum = 0.0f;
+#pragma unroll
+        for (int warp = 0; warp < KV_WARPS; warp++)
+            top = fmaxf(top, ml[warp * ROWS + row].x);
+        float base = top == MINUS_INFINITY ? 0.0f : top;
+#pragma unroll
+        for (int warp = 0; warp < KV_WARPS; warp++)
+            sum = __fmaf_rn(ml[warp * ROWS + row].y, exp2_approx(__fsub_rn(ml[warp * ROWS + row].x, base)), sum);
+        args.partial_ml[out + row] = make_float2(top, sum);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+verify_attention_fp16_d64_g4_p16_tree_window_softcap_c256_r32x2_s2(const __grid_constant__ VerifyArgs args)
+{
+    Work work;
+    if (!find_work(args, work))
+        return;
+    Partial partial;
+#pragma unroll
+    for (int tile = 0; tile < N_TILES; tile++) {
+#pragma unroll
+        for (int column = 0; column < 2; column++) {
+            partial.max[tile][column] = MINUS_INFINITY;
+            partial.sum[tile][column] = 0.0f;
+        }
+#pragma unroll
+        for (int d = 0; d < D_TILES; d++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                partial.o[d][tile][i] = 0.0f;
+    }
+    load_queries(args, work);
+#line 604 "templates/verify_attention.cu"
+    load_pages(args, work);
+    __syncthreads();
+#line 607 "templates/verify_attention.cu"
+    attend_chunk(args, work, partial);
+    finish(args, work, partial);
+}
