@@ -49,7 +49,8 @@ static spt_status open_sim(const spt_board *board, bool checks,
     spt_sim_options options = {.checks_off = !checks, .counters_off = !checks};
     SPT_TRY(spt_sim_open(board, 1, &options, &machine->driver, err));
     machine->device = 0;
-    return SPT_OK;
+    return spt_driver_check(&machine->driver, machine->driver.cuInit(0),
+                            "cuInit", err);
 }
 
 static spt_status make_current(spt_machine *machine, spt_error *err)
