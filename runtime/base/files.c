@@ -61,9 +61,27 @@ static spt_status write_all(int fd, const char *data, size_t size,
     return SPT_OK;
 }
 
+/* A device or pipe (/dev/null) is written to, never replaced. */
+static spt_status write_special(const char *path, const void *data, size_t size,
+                                spt_error *err)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return spt_fail(err, SPT_E_IO, "%s: cannot write: %s", path,
+                        strerror(errno));
+    bool good = fwrite(data, 1, size, file) == size;
+    good = fclose(file) == 0 && good;
+    return good ? SPT_OK
+                : spt_fail(err, SPT_E_IO, "%s: cannot write: %s", path,
+                           strerror(errno));
+}
+
 spt_status spt_file_write(const char *path, const void *data, size_t size,
                           spt_error *err)
 {
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return write_special(path, data, size, err);
     spt_buf temp = {0};
     spt_buf_printf(&temp, "%s.XXXXXX", path);
     if (temp.failed)
