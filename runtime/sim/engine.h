@@ -107,6 +107,7 @@ typedef struct sim_frame {
     uint32_t lanes;       /* that have not returned yet */
     uint32_t depth;       /* 0: the kernel */
     uint64_t local_base;  /* local address of this frame */
+    struct sim_frame *older; /* all frames of the warp */
 } sim_frame;
 
 typedef enum sim_event {
@@ -153,8 +154,12 @@ struct sim_warp {
     uint64_t clock;
     uint8_t *stack;     /* frames' registers */
     uint64_t stack_used, stack_bytes;
-    sim_frame *free_frames;
+    sim_frame *free_frames, *all_frames;
     bool done;
+    bool fair;   /* the group that waited longest is next, not the lowest */
+    bool forced; /* the next warp-wide instruction does not wait for lanes */
+    uint32_t carry; /* of .cc, a bit per lane */
+    uint64_t ticks; /* so that clocks always grow */
 };
 
 typedef struct sim_barrier {

@@ -366,11 +366,21 @@ static void run_case(ptx_run *run, const ptx_case *c)
          !c->report[0])) {
         CHECK(false, "%s: %s", c->name, c->title);
         printf("#   %s\n", run->error);
+        spt_sim_report report;
+        for (size_t i = 0; spt_sim_report_get(i, &report); i++)
+            printf("#   reported: %s\n", report.text);
+        /* A fault stays with its context. */
+        ptx_run_close(run);
+        if (!ptx_run_open(run))
+            printf("#   %s\n", run->error);
     } else if (check_reports(c)) {
-        if (c->report[0])
+        if (c->report[0]) {
             CHECK(true, "%s: %s", c->name, c->title);
-        else
+            ptx_run_close(run);
+            ptx_run_open(run);
+        } else {
             compare(c, out);
+        }
     }
     spt_buf_free(&text);
     free(in);

@@ -1,0 +1,92 @@
+/*
+ * A program: functions of a module as handlers, and what a launch needs to
+ * know of them. Internal to the engine's files.
+ */
+#ifndef SPT_SIM_DECODE_H
+#define SPT_SIM_DECODE_H
+
+#include "engine.h"
+
+/* in->bits of float and conversion handlers: modifiers in one word. */
+enum {
+    SIM_RN,
+    SIM_RZ,
+    SIM_RM,
+    SIM_RP,
+    SIM_RNA, /* rounding, low three bits */
+    SIM_ROUND = 7,
+    SIM_FTZ = 8,
+    SIM_SAT = 16,
+    SIM_RELU = 32,
+    SIM_SATFINITE = 64,
+    SIM_TO_INTEGER = 128, /* .rni, .rzi, ...: the rounding is to an integer */
+};
+
+/* A slot that is filled when a frame is made. */
+typedef enum sim_fill {
+    SIM_FILL_LOCAL, /* local address: the frame's base + value */
+    SIM_FILL_SHARED, /* shared_base + value */
+    SIM_FILL_DYNAMIC, /* start of dynamic shared memory, aligned, + value */
+    SIM_FILL_SPECIAL, /* special register index value */
+} sim_fill;
+
+typedef struct sim_filled {
+    uint32_t slot;
+    uint8_t fill, width;
+    uint32_t align;
+    int64_t value;
+} sim_filled;
+
+typedef struct sim_block {
+    uint32_t rank, n_insns;
+    uint32_t classes[PTX_CLASS_COUNT];
+    uint32_t special; /* ex2 and the like, of its classes */
+    uint64_t flops;
+} sim_block;
+
+struct sim_code {
+    const ptx_func *func;
+    uint32_t index; /* of func in the module */
+    sim_insn *insns;
+    sim_insn **starts; /* (n_insns): a block's header, where one starts */
+    sim_block *blocks;
+    uint32_t first_block; /* in the program's numbering */
+    uint64_t regs_bytes;
+    uint32_t constants_at; /* image of constants: offset and bytes in regs */
+    uint32_t constants_bytes;
+    uint8_t *constants;
+    sim_filled *filled;
+    uint32_t n_filled;
+    uint64_t frame_bytes; /* local memory of one frame, aligned */
+    bool calls, calls_unknown, communicates;
+    uint32_t *callees;
+    uint32_t n_callees;
+};
+
+struct sim_program {
+    const ptx_module *module;
+    const uint64_t *addresses;
+    bool checks;
+    sim_code **codes; /* (n_funcs): NULL until decoded */
+    uint32_t n_blocks;
+    spt_arena arena;
+};
+
+/* The lane handlers of an instruction; false when there are none. */
+bool sim_lanes_find(const ptx_insn *insn, sim_handler *full,
+                    sim_handler *masked, uint64_t *bits);
+
+/* engine_flow.c: handlers that decode.c places itself. */
+extern const sim_handler sim_flow_header, sim_flow_next, sim_flow_guard,
+    sim_flow_unguard, sim_flow_op, sim_flow_bra, sim_flow_brx, sim_flow_call,
+    sim_flow_ret, sim_flow_exit, sim_flow_trap, sim_flow_barrier,
+    sim_flow_warp_sync, sim_flow_sync, sim_flow_nop, sim_flow_special,
+    sim_flow_nanosleep;
+/* engine_warp.c: shfl, vote, match, redux, elect, activemask; NULL: none. */
+sim_op sim_warp_op(const ptx_insn *insn);
+/* engine_move.c: mov of vectors and predicates, selp of them, cvta; NULL. */
+sim_op sim_move_op(const ptx_insn *insn);
+
+#define SIM_NO_GUARD UINT32_MAX
+
+#endif

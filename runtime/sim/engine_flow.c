@@ -1,0 +1,293 @@
+/*
+ * Handlers of control flow: blocks, guards, branches, barriers, exits.
+ */
+#include <string.h>
+
+#include "engine_int.h"
+
+#define HANDLER(name)                                            \
+    static const sim_insn *name(const sim_insn *in, sim_warp *w, \
+                                uint8_t *regs, uint32_t exec)
+#define EXPORT(name) const sim_handler sim_flow_##name = name
+
+/* Where a block begins: count it, and let others run when it is their turn. */
+HANDLER(header)
+{
+    if (in->b >= w->wait_rank || w->budget <= 0) {
+        w->event = w->budget <= 0 ? SIM_EVENT_QUANTUM : SIM_EVENT_GROUPS;
+        return in;
+    }
+    w->budget -= (int32_t)in->c;
+    w->visits[2 * in->a]++;
+    w->visits[2 * in->a + 1] += (unsigned)__builtin_popcount(exec);
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(header);
+
+/* The end of a block that goes on: its successor stands behind it. */
+HANDLER(next)
+{
+    (void)w, (void)regs, (void)exec;
+    return in + 1;
+}
+EXPORT(next);
+
+HANDLER(guard)
+{
+    uint32_t lanes = (SIM_PRED(in->a) ^ in->b) & exec;
+    if (!lanes)
+        return sim_go(in + in->c + 1, w, regs, exec);
+    return sim_go(in + 1, w, regs, lanes);
+}
+EXPORT(guard);
+
+HANDLER(unguard)
+{
+    (void)exec;
+    return sim_go(in + 1, w, regs, w->mask);
+}
+EXPORT(unguard);
+
+HANDLER(op)
+{
+    in->op(in, w, regs, exec);
+    if (__builtin_expect(w->event != 0, 0))
+        return in + 1;
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(op);
+
+HANDLER(nop)
+{
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(nop);
+
+HANDLER(nanosleep)
+{
+    sim_yield(w);
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(nanosleep);
+
+static uint32_t taken(const sim_insn *in, const uint8_t *regs, uint32_t exec)
+{
+    uint32_t lanes;
+    if (in->a == SIM_NO_GUARD)
+        return exec;
+    memcpy(&lanes, regs + in->a, sizeof lanes);
+    return (lanes ^ in->b) & exec;
+}
+
+HANDLER(bra)
+{
+    uint32_t lanes = taken(in, regs, exec);
+    if (lanes == exec)
+        return in->target;
+    if (!lanes)
+        return in + 1;
+    w->mask = 0;
+    w->event = SIM_EVENT_GROUPS;
+    sim_group_add(w, in->target, w->frame, lanes, SIM_READY, 0, 0);
+    sim_group_add(w, in + 1, w->frame, exec & ~lanes, SIM_READY, 0, 0);
+    return in;
+}
+EXPORT(bra);
+
+/* Lanes by their index; one past the table stays where it is undefined and
+   takes the last label. */
+HANDLER(brx)
+{
+    const sim_code *code = w->frame->code;
+    const ptx_table *table = &code->func->tables[in->src->operands[1].index];
+    const uint32_t *index = SIM_U32(in->d);
+    uint32_t rest = exec, other = w->mask & ~exec;
+    w->mask = 0;
+    w->event = SIM_EVENT_GROUPS;
+    while (rest) {
+        unsigned first = (unsigned)__builtin_ctz(rest);
+        uint32_t lanes = 0, at = index[first];
+        for (unsigned l = 0; l < SIM_LANES; l++)
+            lanes |= (uint32_t)(index[l] == at) << l;
+        lanes &= rest;
+        at = at < table->count ? at : table->count - 1;
+        sim_group_add(w, code->starts[table->targets[at]], w->frame, lanes,
+                      SIM_READY, 0, 0);
+        rest &= ~lanes;
+    }
+    if (other)
+        sim_group_add(w, in + 1, w->frame, other, SIM_READY, 0, 0);
+    return in;
+}
+EXPORT(brx);
+
+static const sim_insn *leave(const sim_insn *in, sim_warp *w, uint32_t lanes,
+                             uint32_t exec, bool end)
+{
+    if (!lanes)
+        return in + 1;
+    w->mask = 0;
+    w->event = SIM_EVENT_GROUPS;
+    if (exec & ~lanes)
+        sim_group_add(w, in + 1, w->frame, exec & ~lanes, SIM_READY, 0, 0);
+    if (end)
+        sim_lanes_exit(w, lanes);
+    else
+        sim_call_return(w, lanes);
+    return in;
+}
+
+HANDLER(ret)
+{
+    uint32_t lanes = taken(in, regs, exec);
+    return leave(in, w, lanes, exec, w->frame->depth == 0);
+}
+EXPORT(ret);
+
+HANDLER(exit_)
+{
+    return leave(in, w, taken(in, regs, exec), exec, true);
+}
+const sim_handler sim_flow_exit = exit_;
+
+HANDLER(trap)
+{
+    sim_place place;
+    unsigned lane = (unsigned)__builtin_ctz(exec);
+    (void)regs;
+    sim_place_of(w, in, lane, &place);
+    sim_report_add(SPT_SIM_TRAP, &place, 0, 1, 0, NULL);
+    sim_fault(w, 719);
+    return in;
+}
+EXPORT(trap);
+
+HANDLER(call)
+{
+    sim_call_run(in, w, regs, exec);
+    return in;
+}
+EXPORT(call);
+
+/* A special register that changes while the warp runs. */
+HANDLER(special)
+{
+    uint64_t value = sim_special_value(w, in->a, 0);
+    for (unsigned l = 0; l < SIM_LANES; l++) {
+        if (!(exec >> l & 1))
+            continue;
+        if (in->b == 8)
+            SIM_U64(in->d)[l] = value;
+        else
+            SIM_U32(in->d)[l] = (uint32_t)value;
+    }
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(special);
+
+/* Lanes that a warp-wide instruction needs; waits for those not here yet. */
+static bool gathered(const sim_insn *in, sim_warp *w, uint32_t exec,
+                     uint32_t need)
+{
+    need &= w->alive;
+    if (!(need & ~exec) || w->forced) {
+        w->forced = false;
+        return true;
+    }
+    sim_group_park(w, in, in, exec, SIM_AT_SYNC, need, 0);
+    return false;
+}
+
+static uint32_t lane_value(const sim_insn *in, const uint8_t *regs, int operand,
+                           unsigned lane)
+{
+    uint32_t value;
+    const sim_arg *arg = &in->args->arg[in->args->first[operand]];
+    memcpy(&value, regs + arg->slot + lane * arg->width, sizeof value);
+    return value;
+}
+
+HANDLER(warp_sync)
+{
+    unsigned lane = (unsigned)__builtin_ctz(exec);
+    if (!gathered(in, w, exec, lane_value(in, regs, 0, lane)))
+        return in;
+    sim_memory_warp_sync(w, exec);
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(warp_sync);
+
+/* shfl and the like: c is the operand of the member mask, or 255: all. */
+HANDLER(sync)
+{
+    unsigned lane = (unsigned)__builtin_ctz(exec);
+    uint32_t need =
+        in->c == 255 ? UINT32_MAX : lane_value(in, regs, (int)in->c, lane);
+    if (!gathered(in, w, exec, need))
+        return in;
+    in->op(in, w, regs, exec);
+    if (__builtin_expect(w->event != 0, 0))
+        return in + 1;
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(sync);
+
+static uint32_t barrier_threads(const sim_insn *in, const uint8_t *regs,
+                                unsigned lane)
+{
+    const ptx_insn *src = in->src;
+    bool red = src->op == PTX_OP_BARRIER_RED;
+    if (src->n_operands < (red ? 4 : 2))
+        return 0;
+    return lane_value(in, regs, red ? 2 : 1, lane);
+}
+
+static void barrier_report(const sim_insn *in, sim_warp *w, uint32_t exec,
+                           spt_sim_kind kind, const char *detail)
+{
+    sim_place place;
+    sim_place_of(w, in, (unsigned)__builtin_ctz(exec), &place);
+    sim_report_add(kind, &place, 0, 1, 0, detail);
+}
+
+HANDLER(barrier)
+{
+    const ptx_insn *src = in->src;
+    sim_cta *cta = w->cta;
+    unsigned lane = (unsigned)__builtin_ctz(exec);
+    bool red = src->op == PTX_OP_BARRIER_RED;
+    uint32_t id = lane_value(in, regs, red ? 1 : 0, lane);
+    uint32_t threads = barrier_threads(in, regs, lane);
+    if (id >= SIM_BARRIERS || threads > cta->n_threads) {
+        barrier_report(in, w, exec, SPT_SIM_BARRIER_COUNT,
+                       "no such barrier or thread count");
+        sim_fault(w, 719);
+        return in;
+    }
+    if (ptx_has(src, PTX_MOD_ALIGNED) && !gathered(in, w, exec, UINT32_MAX))
+        return in;
+    sim_barrier *barrier = &cta->barriers[id];
+    if (barrier->open && barrier->expected != threads)
+        barrier_report(in, w, exec, SPT_SIM_BARRIER_COUNT, NULL);
+    if (!barrier->open)
+        *barrier = (sim_barrier){.open = true, .expected = threads};
+    uint32_t count = (uint32_t)__builtin_popcount(exec);
+    if (red) {
+        const sim_arg *p = &in->args->arg[in->args->first[src->n_operands - 1]];
+        uint32_t lanes = SIM_PRED(p->slot);
+        if (src->operands[src->n_operands - 1].negated)
+            lanes = ~lanes;
+        barrier->value += (uint32_t)__builtin_popcount(lanes & exec);
+    }
+    if (src->op == PTX_OP_BARRIER_ARRIVE) {
+        barrier->arrived += count;
+        cta->synced[w->index] |= 0;
+        sim_barrier_check(cta, id);
+        return sim_go(in + 1, w, regs, exec);
+    }
+    barrier->waiting += count;
+    sim_group_park(w, in, in + 1, exec, SIM_AT_BARRIER, 0, (uint8_t)id);
+    sim_barrier_check(cta, id);
+    return in;
+}
+EXPORT(barrier);

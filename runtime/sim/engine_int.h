@@ -1,0 +1,35 @@
+/* What engine.c, engine_flow.c and engine_call.c share. */
+#ifndef SPT_SIM_ENGINE_INT_H
+#define SPT_SIM_ENGINE_INT_H
+
+#include "decode.h"
+
+enum { SIM_ALL_LANES_READY = 0 };
+
+/* Adds lanes that stand at pc; merges with lanes that do already. */
+void sim_group_add(sim_warp *w, const sim_insn *pc, sim_frame *frame,
+                   uint32_t mask, int state, uint32_t need, uint8_t barrier);
+/* The running group gives up its lanes exec at pc in that state; its other
+   lanes go on at the next instruction. */
+void sim_group_park(sim_warp *w, const sim_insn *in, const sim_insn *pc,
+                    uint32_t exec, int state, uint32_t need, uint8_t barrier);
+/* A frame for code above parent; NULL when out of memory. */
+sim_frame *sim_frame_new(sim_warp *w, sim_frame *parent, const sim_code *code,
+                         uint32_t lanes);
+void sim_frame_free(sim_warp *w, sim_frame *frame);
+/* Opens the barrier again when all have come. */
+void sim_barrier_check(sim_cta *cta, uint32_t id);
+void sim_lanes_exit(sim_warp *w, uint32_t lanes);
+void sim_call_run(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                  uint32_t exec);
+void sim_call_return(sim_warp *w, uint32_t lanes);
+uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane);
+
+static inline const sim_insn *sim_go(const sim_insn *in, sim_warp *w,
+                                     uint8_t *regs, uint32_t exec)
+{
+    return exec == UINT32_MAX ? in->full(in, w, regs, exec)
+                              : in->masked(in, w, regs, exec);
+}
+
+#endif

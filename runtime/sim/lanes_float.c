@@ -1,0 +1,75 @@
+/* Floating-point instructions on 32 lanes. */
+#include "engine_lanes.h"
+#include "engine_math.h"
+
+#define CANON(x)                                              \
+    __extension__({                                           \
+        v8f x_ = (x);                                         \
+        SIM_BLEND(v8f, x_ == x_, x_, (v8u){0} + SIM_NAN_F32); \
+    })
+#define CANON64(x)                                            \
+    __extension__({                                           \
+        v4d x_ = (x);                                         \
+        SIM_BLEND(v4d, x_ == x_, x_, (v4u){0} + SIM_NAN_F64); \
+    })
+#define FLUSHU(x) flush8(x)
+#define FLUSH(x) ((v8f)flush8((v8u)(v8f)(x)))
+#define ABS(x) f32_of(bits_of(x) & 0x7fffffff)
+#define XORSIGN(a, b, x) \
+    f32_of((bits_of(x) & 0x7fffffff) | ((bits_of(a) ^ bits_of(b)) & 0x80000000))
+#define FTZ_F16(x) h2d((x)&0x7c00 ? (uint32_t)(x) : (x)&0x8000u)
+#define H2(f, a, b, kind)                               \
+    SIM_PAIR(f((a)&0xffff, (b)&0xffff, kind, in->bits), \
+             f((a) >> 16, (b) >> 16, kind, in->bits))
+#define H3(f, a, b, c, kind)                                        \
+    SIM_PAIR(f((a)&0xffff, (b)&0xffff, (c)&0xffff, kind, in->bits), \
+             f((a) >> 16, (b) >> 16, (c) >> 16, kind, in->bits))
+#define HM(a, b, kind, most, nan)                                           \
+    SIM_PAIR(least_half((a)&0xffff, (b)&0xffff, kind, most, nan, in->bits), \
+             least_half((a) >> 16, (b) >> 16, kind, most, nan, in->bits))
+#define LOW32(x) f32_of((uint32_t)(x))
+#define HIGH32(x) f32_of((uint32_t)((x) >> 32))
+#define JOIN(low, high) ((uint64_t)bits_of(high) << 32 | (uint64_t)bits_of(low))
+#define X2(f, a, b) \
+    JOIN(f(LOW32(a), LOW32(b), in->bits), f(HIGH32(a), HIGH32(b), in->bits))
+#define X2FMA(a, b, c)                                        \
+    JOIN(fma_f32_any(LOW32(a), LOW32(b), LOW32(c), in->bits), \
+         fma_f32_any(HIGH32(a), HIGH32(b), HIGH32(c), in->bits))
+
+/* Vectors as arguments: always inlined, so that no ABI matters. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+static inline __attribute__((always_inline)) v8u flush8(v8u x)
+{
+    v8u sign = x & 0x80000000u;
+    return SIM_BLEND(v8u, (x & 0x7f800000u) != 0, x, sign);
+}
+
+#ifdef SIM_AVX2
+#define FMA(a, b, c) \
+    CANON((v8f)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#else
+#define fma8(a, b, c)                                    \
+    __extension__({                                      \
+        v8f r_, fa_ = (a), fb_ = (b), fc_ = (c);         \
+        for (int k_ = 0; k_ < 8; k_++)                   \
+            r_[k_] = fma_f32(fa_[k_], fb_[k_], fc_[k_]); \
+        r_;                                              \
+    })
+#define FMA(a, b, c) fma8(a, b, c)
+#endif
+
+#define SIM_PASS 1
+#include "engine_rows.h"
+#include "ops_float.def"
+#undef SIM_PASS
+#define SIM_PASS 2
+#include "engine_rows.h"
+static const sim_lane_op ops[] = {
+#undef COMPARE
+#undef FTZ_F32
+#include "ops_float.def"
+};
+const sim_lane_table SIM_TABLE(sim_lanes_float) = {ops,
+                                                   sizeof ops / sizeof *ops};
