@@ -326,7 +326,7 @@ static int emit_run(lua_State *L)
     snprintf(k->template_name, sizeof k->template_name, "%s", t->name);
     snprintf(k->target, sizeof k->target, "%s", j->board->target);
     spt_config_text(&full, k->config, sizeof k->config);
-    spt_template_push_values(L, t, &full);
+    spt_template_push_values(L, &full);
     spt_lua_push_board(L, j->board);
     int b = lua_gettop(L), p = b - 1;
     spt_lua_refill(L);
@@ -452,7 +452,7 @@ static int space_run(lua_State *L)
         for (int i = 0; i < open.count; i++)
             take_value(&t->fields[open.fields[i]], open.at[i],
                        &full.values[open.fields[i]]);
-        spt_template_push_values(L, t, &full);
+        spt_template_push_values(L, &full);
         spt_lua_refill(L);
         const char *text = spt_template_broken(L, t, b + 1, b);
         if (!text)

@@ -543,10 +543,8 @@ void spt_value_push(lua_State *L, const spt_value *value)
     }
 }
 
-void spt_template_push_values(lua_State *L, const spt_template *t,
-                              const spt_config *full)
+void spt_template_push_values(lua_State *L, const spt_config *full)
 {
-    (void)t;
     lua_newtable(L);
     for (int i = 0; i < full->count; i++) {
         spt_value_push(L, &full->values[i]);

@@ -80,8 +80,7 @@ void spt_template_check_names(lua_State *L, const spt_template *t,
 void spt_config_text(const spt_config *full, char *text, size_t size);
 
 /* Pushes p: the values by their names; unknown names raise. */
-void spt_template_push_values(lua_State *L, const spt_template *t,
-                              const spt_config *full);
+void spt_template_push_values(lua_State *L, const spt_config *full);
 
 /* The text of the first constraint that p and b (indices) break, or NULL. */
 const char *spt_template_broken(lua_State *L, const spt_template *t, int p,
