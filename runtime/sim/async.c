@@ -90,14 +90,18 @@ static void read_source(sim_access *a, sim_copy *copy, const sim_insn *in,
 {
     const sim_args *args = in->args;
     uint32_t whole = 0, part = 0;
+    uint64_t bases[SIM_LANES]; /* resolving changes those of idle lanes */
     for (unsigned l = 0; l < SIM_LANES; l++)
         if ((exec >> l & 1) && copy->size[l])
             *(copy->size[l] == copy->bytes ? &whole : &part) |= 1u << l;
     fill_access(a, in, w, whole, copy->bytes, false, checks);
-    sim_access_addresses(&args->arg[args->first[1]], w, regs, a->addr);
+    sim_access_addresses(&args->arg[args->first[1]], w, regs, bases);
+    memcpy(a->addr, bases, sizeof bases);
     memset(copy->from, 0, sizeof copy->from);
     memset(copy->data, 0, sizeof copy->data);
-    sim_access_resolve(a, PTX_GLOBAL);
+    a->failed = 0;
+    if (whole)
+        sim_access_resolve(a, PTX_GLOBAL);
     for (uint32_t rest = whole; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
         memcpy(copy->data[l], a->at[l], copy->bytes);
@@ -107,15 +111,13 @@ static void read_source(sim_access *a, sim_copy *copy, const sim_insn *in,
     /* Odd sizes are read byte by byte. */
     for (uint32_t rest = part; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
-        uint64_t base = a->addr[l];
         a->exec = 1u << l;
         a->bytes = 1;
         for (uint32_t i = 0; i < copy->size[l]; i++) {
-            a->addr[l] = base + i;
+            a->addr[l] = bases[l] + i;
             sim_access_resolve(a, PTX_GLOBAL);
             copy->data[l][i] = *a->at[l];
         }
-        a->addr[l] = base;
     }
 }
 

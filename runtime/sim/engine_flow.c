@@ -281,7 +281,7 @@ HANDLER(barrier)
     }
     if (src->op == PTX_OP_BARRIER_ARRIVE) {
         barrier->arrived += count;
-        cta->synced[w->index] |= 0;
+        barrier->arrivers |= 1u << w->index % 32;
         sim_barrier_check(cta, id);
         return sim_go(in + 1, w, regs, exec);
     }
