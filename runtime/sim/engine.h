@@ -167,6 +167,7 @@ typedef struct sim_barrier {
     uint32_t arrived;  /* by bar.arrive */
     uint32_t waiting;  /* warps' threads that wait */
     uint32_t value;    /* of bar.red */
+    uint32_t arrivers; /* a bit per warp that came by bar.arrive */
     bool open;         /* somebody came */
 } sim_barrier;
 
