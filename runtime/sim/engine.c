@@ -235,7 +235,7 @@ void sim_barrier_check(sim_cta *cta, uint32_t id)
     for (uint32_t i = 0; i < cta->n_warps; i++) {
         sim_warp *w = &cta->warps[i];
         bool arrived = closed.arrivers >> i % 32 & 1;
-        cta->synced[i] = arrived ? w->alive : 0;
+        cta->synced[i] = arrived ? UINT32_MAX : 0;
         for (int k = 0; k < w->n_groups; k++) {
             sim_group *group = &w->groups[k];
             if (group->state != SIM_AT_BARRIER || group->barrier != id)
