@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "draft.h"
 #include "error.h"
 #include "mem.h"
 
-enum { SPT_DRAFT_MAX = 31 };
 
 typedef struct spt_table {
     const char *method, *drafter, *target, *workload;

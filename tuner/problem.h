@@ -11,10 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "draft.h"
 #include "error.h"
 #include "half.h"
-
-enum { SPT_DRAFT_MAX = 31, SPT_NODES_MAX = SPT_DRAFT_MAX + 1 };
 
 typedef enum spt_fill {
     SPT_FILL_RANDOM, /* normal-like numbers */

@@ -1,0 +1,202 @@
+#include "tune.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "boards.h"
+#include "proof_cache.h"
+
+static void tell(const spt_tune_input *in, const char *what, size_t done,
+                 size_t count)
+{
+    if (in->progress)
+        in->progress(what, done, count);
+}
+
+/* Target, drafters, acceptance tables and the cells of the choice. */
+static spt_status read_input(const spt_tune_input *in, spt_tune *t,
+                             spt_error *err)
+{
+    const char *home = spt_gen_root(t->builder.gen);
+    const spt_problem *p = &in->problem;
+    if (in->model)
+        SPT_TRY(spt_target_load(home, in->model, in->weights, &t->target, err));
+    else
+        SPT_TRY(spt_target_stand_in(p->q_heads, p->kv_heads, p->head_dim,
+                                    in->weights, &t->target, err));
+    for (int i = 0; i < in->drafters.count; i++)
+        SPT_TRY(spt_drafter_make(home, in->drafters.values[i], &t->target,
+                                 &t->drafters[i], err));
+    if (in->acceptance)
+        SPT_TRY(spt_acceptance_read(&t->acceptance, in->acceptance, err));
+    SPT_TRY(spt_acceptance_read_all(&t->acceptance, home, err));
+    for (int i = 0; i < in->batches.count; i++)
+        t->batches[i] = (int)in->batches.values[i];
+    return SPT_OK;
+}
+
+/* The model's own heads, where a model was named. */
+static spt_problem problem_of(const spt_tune_input *in, const spt_tune *t)
+{
+    spt_problem p = in->problem;
+    if (in->model) {
+        p.q_heads = (int)t->target.q_heads;
+        p.kv_heads = (int)t->target.kv_heads;
+        p.head_dim = (int)t->target.head_dim;
+    }
+    return p;
+}
+
+static spt_status select_and_build(const spt_tune_input *in, spt_tune *t,
+                                   const spt_problem *problem, spt_error *err)
+{
+    spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX];
+    size_t n = 0;
+    for (int b = 0; b < in->batches.count; b++)
+        for (int c = 0; c < in->contexts.count; c++)
+            cells[n++] = (spt_cell){t->batches[b], in->contexts.values[c]};
+    SPT_TRY(spt_select(&t->builder, problem, cells, n, &t->selection, err));
+    SPT_TRY(spt_offer_build(&t->builder, problem, t->selection.chunk,
+                            t->selection.configs, t->selection.count,
+                            &t->offer, err));
+    if (!t->offer.count)
+        return spt_fail(err, SPT_E_UNSUPPORTED,
+                        "no kernel for head dim %d on %s without spills",
+                        problem->head_dim, t->board.name);
+    return SPT_OK;
+}
+
+/*
+ * What a kernel is proved on: its group, two KV heads, a draft block that
+ * fills the most rows, a short and a long context whose block begins with the
+ * last position of a chunk.
+ */
+static spt_problem proof_problem(const spt_problem *problem,
+                                 const spt_offer *offer, int chunk)
+{
+    int group = problem->q_heads / problem->kv_heads;
+    const spt_config *most = &offer->attention[offer->count - 1].config;
+    int tokens = (int)spt_config_int(most, "rows", 8) / group;
+    spt_problem p = *problem;
+    p.q_heads = 2 * group;
+    p.kv_heads = 2;
+    p.draft_length = tokens < 2               ? 1
+                     : tokens > SPT_NODES_MAX ? SPT_DRAFT_MAX
+                                              : tokens - 1;
+    p.batch = p.n_contexts = 2;
+    p.contexts[0] = 5;
+    p.contexts[1] = chunk - 1;
+    p.seed = 1;
+    return p;
+}
+
+/* Proves kernel i alone and keeps the proof. */
+static spt_status prove_one(spt_machine *machine, const spt_proof_set *set,
+                            size_t i, const char *key, spt_proof *proof,
+                            spt_error *err)
+{
+    spt_proof_set one = *set;
+    one.attention = &set->attention[i];
+    one.count = 1;
+    SPT_TRY(spt_prove(machine, &one, proof, err));
+    if (!proof->ok)
+        return spt_fail(err, SPT_E_PROOF, "%s: not proved: %s",
+                        one.attention->kernel.symbol, proof->text);
+    spt_proof_store(key, proof);
+    return SPT_OK;
+}
+
+static spt_status prove_missing(const spt_tune_input *in, spt_tune *t,
+                                const spt_proof_set *set, spt_error *err)
+{
+    spt_machine machine = {0};
+    spt_status status = SPT_OK;
+    bool open = false;
+    for (size_t i = 0; status == SPT_OK && i < set->count; i++) {
+        char key[65];
+        tell(in, "proving", i, set->count);
+        status = spt_proof_key(set, i, "sim", key, err);
+        if (status != SPT_OK || spt_proof_load(key, &t->proofs[i]))
+            continue;
+        if (!open)
+            status = spt_machine_open(&t->board, SPT_DEVICE_SIM, true, &machine,
+                                      err);
+        open = open || status == SPT_OK;
+        if (status == SPT_OK)
+            status = prove_one(&machine, set, i, key, &t->proofs[i], err);
+    }
+    if (open)
+        spt_machine_close(&machine);
+    return status;
+}
+
+static spt_status prove_offer(const spt_tune_input *in, spt_tune *t,
+                              const spt_problem *problem, spt_error *err)
+{
+    const spt_proof_set set = {
+        .problem = proof_problem(problem, &t->offer, t->selection.chunk),
+        .attention = t->offer.attention,
+        .count = t->offer.count,
+        .combine = &t->offer.combine,
+        .base_attention = &t->offer.base_attention,
+        .base_combine = &t->offer.base_combine,
+    };
+    t->proofs = spt_calloc(t->offer.count, sizeof *t->proofs);
+    if (!t->proofs)
+        return spt_fail(err, SPT_E_MEMORY, "proofs: out of memory");
+    snprintf(t->proved_on, sizeof t->proved_on, "sim");
+    return prove_missing(in, t, &set, err);
+}
+
+static spt_status choose(const spt_tune_input *in, spt_tune *t, spt_error *err)
+{
+    t->configs = spt_calloc(t->offer.count, sizeof *t->configs);
+    if (!t->configs)
+        return spt_fail(err, SPT_E_MEMORY, "choice: out of memory");
+    for (size_t i = 0; i < t->offer.count; i++) {
+        const spt_built *built = &t->offer.attention[i];
+        t->configs[i] = spt_select_model_config(&built->config, &built->kernel,
+                                                built->image.registers);
+    }
+    t->kernels.configs = t->configs;
+    t->kernels.count = t->offer.count;
+    t->input = (spt_choose_input){
+        .board = &t->board,
+        .target = &t->target,
+        .drafters = t->drafters,
+        .n_drafters = (size_t)in->drafters.count,
+        .batches = t->batches,
+        .n_batches = (size_t)in->batches.count,
+        .contexts = in->contexts.values,
+        .n_contexts = (size_t)in->contexts.count,
+        .workloads = t->workloads,
+        .n_workloads = spt_acceptance_workloads(&t->acceptance, t->workloads,
+                                                SPT_LIST_MAX),
+        .acceptance = &t->acceptance,
+        .kernels = &t->kernels,
+        .kv_bytes = 2,
+        .kv_dtype = in->kv_dtype,
+        .effort = in->effort,
+    };
+    return spt_choose(&t->input, &t->choices, err);
+}
+
+spt_status spt_tune_run(const spt_tune_input *in, spt_tune *t, spt_error *err)
+{
+    SPT_TRY(read_input(in, t, err));
+    spt_problem problem = problem_of(in, t);
+    tell(in, "compiling", 0, 0);
+    SPT_TRY(select_and_build(in, t, &problem, err));
+    SPT_TRY(prove_offer(in, t, &problem, err));
+    return choose(in, t, err);
+}
+
+void spt_tune_free(spt_tune *t)
+{
+    spt_choices_free(&t->choices);
+    spt_acceptance_free(&t->acceptance);
+    spt_offer_free(&t->offer);
+    spt_free(t->selection.configs);
+    spt_free(t->proofs);
+    spt_free(t->configs);
+}
