@@ -134,7 +134,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 $(BUILD)/tests/%: %.c $(LIBS) $(BUILD)/flags
 	$(call say,TEST,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(COMPILE) -Itests -o $@ $< $(LIBS) $(LDLIBS)
+	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(LIBS) $(LDLIBS)
 
 # Without libFuzzer an entry point gets a main that replays a corpus.
 ifeq ($(CONFIG),fuzz)
@@ -145,12 +145,12 @@ endif
 $(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIBS) $(BUILD)/flags
 	$(call say,FUZZ,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(COMPILE) -MF $@.d -Itests -o $@ $< $(FUZZ_MAIN) $(LIBS) $(LDLIBS)
+	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(FUZZ_MAIN) $(LIBS) $(LDLIBS)
 
 $(BUILD)/bench/%: tests/bench/%.c $(LIBS) $(BUILD)/flags
 	$(call say,BENCH,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(COMPILE) -Itests -o $@ $< $(LIBS) $(LDLIBS)
+	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(LIBS) $(LDLIBS)
 
 ## deps: install what building needs; fetch NVRTC where no toolkit is found
 deps:
