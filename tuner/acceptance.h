@@ -16,7 +16,6 @@
 #include "error.h"
 #include "mem.h"
 
-
 typedef struct spt_table {
     const char *method, *drafter, *target, *workload;
     const char *words; /* the source's own word for the workload */

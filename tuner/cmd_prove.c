@@ -23,8 +23,8 @@ typedef struct prove_options {
 static int parse(int argc, char **argv, prove_options *o)
 {
     const spt_option options[] = {
-        {"arch", 0, SPT_OPTION_TEXT, &o->arch, "ARCH", "architecture (sm90)",
-         0, 0},
+        {"arch", 0, SPT_OPTION_TEXT, &o->arch, "ARCH", "architecture (sm90)", 0,
+         0},
         {"board", 0, SPT_OPTION_TEXT, &o->board, "NAME|FILE.lua",
          "board; default: the architecture's first", 0, 0},
         {"heads", 0, SPT_OPTION_TEXT, &o->heads, "Q/KV",
@@ -247,8 +247,8 @@ int spt_cmd_prove(int argc, char **argv)
     spt_board board;
     spt_builder builder = {.board = &board};
     bool all_ok = false;
-    spt_status result = spt_builder_open(&builder, o.arch, o.board, &board,
-                                         &err);
+    spt_status result =
+        spt_builder_open(&builder, o.arch, o.board, &board, &err);
     if (result == SPT_OK)
         result = prove(&o, &builder, &all_ok, &err);
     spt_builder_close(&builder);

@@ -54,10 +54,9 @@ static int parse(int argc, char **argv, tune_options *o)
          "model only, or times from a GPU (estimate)", 0, 0},
         {"output", 'o', SPT_OPTION_TEXT, &o->folder, "DIR",
          "folder for profile.json and pack/ (out/BOARD-Q-KV-dN)", 0, 0},
-        {"json", 0, SPT_OPTION_FLAG, &o->json, NULL, "print one JSON object",
-         0, 0},
-        {"quiet", 'q', SPT_OPTION_FLAG, &o->quiet, NULL, "print nothing", 0,
+        {"json", 0, SPT_OPTION_FLAG, &o->json, NULL, "print one JSON object", 0,
          0},
+        {"quiet", 'q', SPT_OPTION_FLAG, &o->quiet, NULL, "print nothing", 0, 0},
     };
     const spt_usage usage = {
         .command = "spectune",
@@ -191,8 +190,9 @@ int spt_cmd_tune(int argc, char **argv)
         .page_size = 16,
         .batches = {3, {1, 8, 64}},
         .contexts = {3, {1024, 8192, 32768}},
-        .drafters = {6, {"external", "eagle3", "mtp", "dflash", "dspark",
-                         "ngram"}},
+        .drafters = {6,
+                     {"external", "eagle3", "mtp", "dflash", "dspark",
+                      "ngram"}},
     };
     int code = parse(argc, argv, &o);
     if (code >= 0)

@@ -39,7 +39,8 @@ static uint16_t fp16_from_float(float value)
         frexpf(size, &exponent), exponent -= 1;
     float unit = ldexpf(1.0f, exponent - 10);
     float steps = rintf(size / unit);
-    return (uint16_t)(sign | ((unsigned)(exponent + 14) * 1024 + (unsigned)steps));
+    return (uint16_t)(sign |
+                      ((unsigned)(exponent + 14) * 1024 + (unsigned)steps));
 }
 
 uint16_t spt_half_from_float(spt_dtype dtype, float value)
@@ -53,9 +54,10 @@ float spt_half_to_float(spt_dtype dtype, uint16_t bits)
         return float_of((uint32_t)bits << 16);
     int exponent = bits >> 10 & 31;
     unsigned fraction = bits & 1023;
-    float size = exponent == 31  ? (fraction ? NAN : INFINITY)
-                 : exponent == 0 ? ldexpf((float)fraction, -24)
-                                 : ldexpf((float)(fraction + 1024), exponent - 25);
+    float size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                 : exponent == 0
+                     ? ldexpf((float)fraction, -24)
+                     : ldexpf((float)(fraction + 1024), exponent - 25);
     return bits & 0x8000 ? -size : size;
 }
 

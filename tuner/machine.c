@@ -17,11 +17,11 @@ static spt_status find_gpu(const spt_board *board, spt_machine *machine,
         CUdevice device;
         if (driver->cuDeviceGet(&device, i) != CUDA_SUCCESS ||
             driver->cuDeviceGetAttribute(
-                &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                device) != CUDA_SUCCESS ||
+                &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) !=
+                CUDA_SUCCESS ||
             driver->cuDeviceGetAttribute(
-                &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                device) != CUDA_SUCCESS)
+                &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) !=
+                CUDA_SUCCESS)
             continue;
         if (major == board->cc_major && minor == board->cc_minor) {
             machine->device = device;
@@ -57,11 +57,10 @@ static spt_status make_current(spt_machine *machine, spt_error *err)
 {
     spt_driver *driver = &machine->driver;
     SPT_TRY(spt_driver_check(
-        driver, driver->cuDevicePrimaryCtxRetain(&machine->context,
-                                                 machine->device),
+        driver,
+        driver->cuDevicePrimaryCtxRetain(&machine->context, machine->device),
         "cuDevicePrimaryCtxRetain", err));
-    SPT_TRY(spt_driver_check(driver,
-                             driver->cuCtxSetCurrent(machine->context),
+    SPT_TRY(spt_driver_check(driver, driver->cuCtxSetCurrent(machine->context),
                              "cuCtxSetCurrent", err));
     return spt_driver_check(driver,
                             driver->cuDeviceGetName(machine->name,
@@ -112,18 +111,21 @@ spt_status spt_machine_load(spt_machine *machine, const spt_kernel *kernel,
                            .shared_bytes = kernel->shared_bytes};
     const char *code = driver->is_sim ? image->ptx : image->cubin;
     SPT_TRY(spt_driver_check(
-        driver, driver->cuModuleLoadDataEx(&loaded->module, code, 0, NULL, NULL),
+        driver,
+        driver->cuModuleLoadDataEx(&loaded->module, code, 0, NULL, NULL),
         kernel->symbol, err));
-    spt_status status = spt_driver_check(
-        driver, driver->cuModuleGetFunction(&loaded->function, loaded->module,
-                                            kernel->symbol),
-        kernel->symbol, err);
+    spt_status status =
+        spt_driver_check(driver,
+                         driver->cuModuleGetFunction(
+                             &loaded->function, loaded->module, kernel->symbol),
+                         kernel->symbol, err);
     if (status == SPT_OK && kernel->shared_bytes > 0)
         status = spt_driver_check(
-            driver, driver->cuFuncSetAttribute(
-                        loaded->function,
-                        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                        kernel->shared_bytes),
+            driver,
+            driver->cuFuncSetAttribute(
+                loaded->function,
+                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                kernel->shared_bytes),
             kernel->symbol, err);
     if (status != SPT_OK)
         spt_machine_unload(machine, loaded);

@@ -6,8 +6,7 @@
 
 enum { BASE_ATTENTION, BASE_COMBINE, COMBINE, OTHERS };
 
-void spt_offer_config(const spt_problem *problem, int chunk,
-                      spt_config *config)
+void spt_offer_config(const spt_problem *problem, int chunk, spt_config *config)
 {
     *config = (spt_config){0};
     spt_config_set_int(config, "group", problem->q_heads / problem->kv_heads);
@@ -55,8 +54,7 @@ static size_t one_per_tile(spt_config *configs, size_t count)
 
 spt_status spt_offer_space(const spt_builder *builder,
                            const spt_problem *problem, int chunk, bool every,
-                           spt_config **configs, size_t *count,
-                           spt_error *err)
+                           spt_config **configs, size_t *count, spt_error *err)
 {
     spt_config fixed;
     spt_offer_config(problem, chunk, &fixed);
@@ -77,8 +75,8 @@ static spt_status base_config(const spt_builder *builder,
     plain.page_size = 0;
     spt_config *configs;
     size_t count;
-    SPT_TRY(spt_offer_space(builder, &plain, chunk, false, &configs, &count,
-                            err));
+    SPT_TRY(
+        spt_offer_space(builder, &plain, chunk, false, &configs, &count, err));
     *config = configs[0];
     spt_free(configs);
     return SPT_OK;
@@ -109,8 +107,8 @@ spt_status spt_offer_build(const spt_builder *builder,
         status = spt_fail(err, SPT_E_MEMORY, "offer: out of memory");
     if (status == SPT_OK) {
         for (int i = 0; i < OTHERS; i++)
-            items[i].template_name = i == BASE_ATTENTION ? "verify_attention"
-                                                         : "combine";
+            items[i].template_name =
+                i == BASE_ATTENTION ? "verify_attention" : "combine";
         combine_config(problem, chunk, false, &items[BASE_COMBINE].config);
         combine_config(problem, chunk, problem->tree, &items[COMBINE].config);
         for (size_t i = 0; i < count; i++)

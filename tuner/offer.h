@@ -11,7 +11,7 @@
 typedef struct spt_offer {
     spt_built *attention; /* without spills, in the order of the configs */
     size_t count;
-    size_t spilled;       /* built, but not offered for their spills */
+    size_t spilled; /* built, but not offered for their spills */
     spt_built combine;
     /* The same key without draft block, pages or tree: rows alone. */
     spt_built base_attention, base_combine;
@@ -27,8 +27,7 @@ void spt_offer_config(const spt_problem *problem, int chunk,
  */
 spt_status spt_offer_space(const spt_builder *builder,
                            const spt_problem *problem, int chunk, bool every,
-                           spt_config **configs, size_t *count,
-                           spt_error *err);
+                           spt_config **configs, size_t *count, spt_error *err);
 
 /* Builds the configs (from spt_offer_space) and what belongs to them. */
 spt_status spt_offer_build(const spt_builder *builder,

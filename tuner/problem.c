@@ -177,8 +177,8 @@ spt_status spt_instance_cut(const spt_instance *from, int first, int count,
         int own = spt_instance_tokens(from, first + s);
         shape[s] = tokens && tokens < own ? tokens : own;
     }
-    spt_status status = instance_shape(in, p, count, from->context + first,
-                                       shape, err);
+    spt_status status =
+        instance_shape(in, p, count, from->context + first, shape, err);
     spt_free(shape);
     SPT_TRY(status);
     size_t q_token = (size_t)p->q_heads * (size_t)p->head_dim;

@@ -17,15 +17,15 @@
 
 typedef enum spt_fill {
     SPT_FILL_RANDOM, /* normal-like numbers */
-    SPT_FILL_EQUAL,  /* Q = K = 0: a row is the mean of the V it sees */
+    SPT_FILL_EQUAL, /* Q = K = 0: a row is the mean of the V it sees */
 } spt_fill;
 
 typedef struct spt_problem {
     int q_heads, kv_heads, head_dim;
     spt_dtype dtype;
-    int page_size;  /* tokens; 0 = contiguous */
+    int page_size; /* tokens; 0 = contiguous */
     bool tree;
-    int window;     /* last positions that a row sees; 0 = all */
+    int window; /* last positions that a row sees; 0 = all */
     double softcap; /* 0 = none */
     bool sinks;
     int draft_length;
@@ -40,13 +40,13 @@ typedef struct spt_problem {
 typedef struct spt_instance {
     spt_problem problem;
     int batch, n_tokens; /* all draft tokens */
-    int *context;        /* (batch) */
-    int *q_start;        /* (batch + 1) */
-    int64_t *kv_first;   /* (batch + 1): first slot of each sequence */
-    uint32_t *tree;      /* (token): bits of ancestors, itself included */
-    uint16_t *q;         /* (token, query head, head dim) */
-    uint16_t *k, *v;     /* (slot, KV head, head dim) */
-    float *sinks;        /* (query head) */
+    int *context; /* (batch) */
+    int *q_start; /* (batch + 1) */
+    int64_t *kv_first; /* (batch + 1): first slot of each sequence */
+    uint32_t *tree; /* (token): bits of ancestors, itself included */
+    uint16_t *q; /* (token, query head, head dim) */
+    uint16_t *k, *v; /* (slot, KV head, head dim) */
+    float *sinks; /* (query head) */
 } spt_instance;
 
 /* Rows per KV head of a full draft block: group * (1 + D). */
@@ -60,13 +60,12 @@ void spt_problem_text(const spt_problem *problem, char *text, int size);
  * others less, every third of four or more none at all. Freed by
  * spt_instance_free.
  */
-spt_status spt_instance_make(const spt_problem *problem,
-                             spt_instance *instance, spt_error *err);
+spt_status spt_instance_make(const spt_problem *problem, spt_instance *instance,
+                             spt_error *err);
 
 /* Sequence s alone and cut to its first `tokens` tokens (0 = all). */
 spt_status spt_instance_cut(const spt_instance *from, int first, int count,
-                            int tokens, spt_instance *instance,
-                            spt_error *err);
+                            int tokens, spt_instance *instance, spt_error *err);
 
 /*
  * The one row that decoding without speculation would compute: token i of

@@ -15,12 +15,11 @@ spt_status spt_proof_key(const spt_proof_set *set, size_t i,
     SPT_TRY(spt_sha256_file("/proc/self/exe", program, NULL, err));
     spt_problem_text(&set->problem, problem, sizeof problem);
     spt_buf text = {0};
-    spt_buf_printf(&text, "%s\n%s\n%s seed %llu widths %d\n%s\n%s\n%s\n%s\n",
-                   program, machine, problem,
-                   (unsigned long long)set->problem.seed, set->every_width,
-                   set->attention[i].image.key, set->combine->image.key,
-                   set->base_attention->image.key,
-                   set->base_combine->image.key);
+    spt_buf_printf(
+        &text, "%s\n%s\n%s seed %llu widths %d\n%s\n%s\n%s\n%s\n", program,
+        machine, problem, (unsigned long long)set->problem.seed,
+        set->every_width, set->attention[i].image.key, set->combine->image.key,
+        set->base_attention->image.key, set->base_combine->image.key);
     if (!text.failed)
         spt_sha256(text.data, text.size, key);
     bool failed = text.failed;

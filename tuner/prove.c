@@ -171,18 +171,17 @@ static void compare_reference(const expected *want,
                  row < (size_t)(token + 1) * heads; row++) {
                 double reach = want->reach[row];
                 for (size_t d = row * dim; d < (row + 1) * dim; d++)
-                    compare_error(
-                        proof,
-                        (double)spt_half_to_float(in->problem.dtype,
-                                                  results->out[d]),
-                        want->out[d],
-                        spt_bound_out(in, want->out[d], want->weight[d], reach,
-                                      visible),
-                        "output", row);
-                compare_error(
-                    proof, (double)results->lse[row], want->lse[row],
-                    spt_bound_lse(in, want->lse[row], reach, visible), "LSE",
-                    row);
+                    compare_error(proof,
+                                  (double)spt_half_to_float(in->problem.dtype,
+                                                            results->out[d]),
+                                  want->out[d],
+                                  spt_bound_out(in, want->out[d],
+                                                want->weight[d], reach,
+                                                visible),
+                                  "output", row);
+                compare_error(proof, (double)results->lse[row], want->lse[row],
+                              spt_bound_lse(in, want->lse[row], reach, visible),
+                              "LSE", row);
             }
         }
 }
@@ -229,8 +228,7 @@ static spt_status prove_part(spt_machine *machine,
     return status;
 }
 
-static spt_status prove_equality(spt_machine *machine,
-                                 const spt_proof_set *set,
+static spt_status prove_equality(spt_machine *machine, const spt_proof_set *set,
                                  const spt_verify_kernels *kernels,
                                  const expected *want, spt_proof *proof,
                                  spt_error *err)
@@ -272,9 +270,8 @@ static spt_status load_kernels(spt_machine *machine, const spt_built *attention,
     kernels->tree = spt_config_int(config, "tree", 0) != 0;
     SPT_TRY(spt_machine_load(machine, &attention->kernel, &attention->image,
                              &kernels->attention, err));
-    spt_status status = spt_machine_load(machine, &combine->kernel,
-                                         &combine->image, &kernels->combine,
-                                         err);
+    spt_status status = spt_machine_load(
+        machine, &combine->kernel, &combine->image, &kernels->combine, err);
     if (status != SPT_OK)
         spt_machine_unload(machine, &kernels->attention);
     return status;
@@ -323,8 +320,8 @@ static spt_status prove_all(spt_machine *machine, const spt_proof_set *set,
         spt_proof *proof = &proofs[i];
         *proof = alone;
         proof->within_bound = proof->rows_bit_equal = true;
-        SPT_TRY(prove_kernel(machine, set, attention, random, equal, proof,
-                             err));
+        SPT_TRY(
+            prove_kernel(machine, set, attention, random, equal, proof, err));
         int spills = attention->image.spill_bytes;
         if (spills)
             blame(proof, "%d bytes of registers are spilled", spills);

@@ -30,9 +30,9 @@ typedef struct spt_proof {
     double max_error, bound; /* at the element nearest to its bound */
     bool within_bound, rows_bit_equal, guards_ok;
     uint64_t reports; /* of sim's checks */
-    uint64_t runs;    /* launches that were compared */
-    bool ok;          /* all of it, and no spills */
-    char text[320];   /* the first thing that was wrong, or "" */
+    uint64_t runs; /* launches that were compared */
+    bool ok; /* all of it, and no spills */
+    char text[320]; /* the first thing that was wrong, or "" */
 } spt_proof;
 
 /*

@@ -48,10 +48,9 @@ static int64_t path_slot(const spt_instance *in, int s, int token, int position)
 }
 
 /* One query head of one token; logits is scratch for every position. */
-static void reference_row(const spt_instance *in, const numbers *wide,
-                          int s, int token, int head, double *logits,
-                          double *out, double *weight, double *lse,
-                          double *reach)
+static void reference_row(const spt_instance *in, const numbers *wide, int s,
+                          int token, int head, double *logits, double *out,
+                          double *weight, double *lse, double *reach)
 {
     const spt_problem *p = &in->problem;
     size_t dim = (size_t)p->head_dim;
@@ -66,8 +65,8 @@ static void reference_row(const spt_instance *in, const numbers *wide,
     for (int position = first; position <= last; position++) {
         size_t slot = (size_t)path_slot(in, s, token, position);
         double size;
-        double logit = scale * dot(q, wide->k + slot * slot_size + kv_head,
-                                   dim, &size);
+        double logit =
+            scale * dot(q, wide->k + slot * slot_size + kv_head, dim, &size);
         if (p->softcap > 0)
             logit = p->softcap * tanh(logit / p->softcap);
         logits[position - first] = logit;

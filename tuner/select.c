@@ -59,16 +59,15 @@ static double mean_us(const spt_board *board, const spt_problem *problem,
 
 static spt_status rate(const spt_builder *builder, const spt_problem *problem,
                        const spt_cell *cells, size_t n_cells,
-                       const spt_config *config, candidate *out,
-                       spt_error *err)
+                       const spt_config *config, candidate *out, spt_error *err)
 {
     spt_kernel kernel;
     SPT_TRY(spt_gen_emit(builder->gen, "verify_attention", config,
                          builder->board, &kernel, err));
     spt_attention_config model = spt_select_model_config(config, &kernel, 0);
-    *out = (candidate){config, model.rows, kernel.shared_bytes,
-                       mean_us(builder->board, problem, cells, n_cells,
-                               &model)};
+    *out =
+        (candidate){config, model.rows, kernel.shared_bytes,
+                    mean_us(builder->board, problem, cells, n_cells, &model)};
     spt_kernel_free(&kernel);
     return SPT_OK;
 }
@@ -98,8 +97,7 @@ static spt_status select_chunk(const spt_builder *builder,
                                const spt_problem *problem,
                                const spt_cell *cells, size_t n_cells,
                                const spt_config *space, size_t count,
-                               candidate *best, size_t *n_best,
-                               spt_error *err)
+                               candidate *best, size_t *n_best, spt_error *err)
 {
     int least = least_rows(problem, space, count);
     *n_best = 0;
@@ -151,8 +149,8 @@ static spt_status try_chunk(const spt_builder *builder,
     SPT_TRY(spt_gen_space(builder->gen, "verify_attention", &fixed,
                           builder->board, &space, &count, err));
     candidate *best = spt_calloc(count, sizeof *best);
-    spt_status status = best ? SPT_OK
-                             : spt_fail(err, SPT_E_MEMORY, "out of memory");
+    spt_status status =
+        best ? SPT_OK : spt_fail(err, SPT_E_MEMORY, "out of memory");
     if (status == SPT_OK)
         status = select_chunk(builder, problem, cells, n_cells, space, count,
                               best, &n_best, err);

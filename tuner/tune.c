@@ -57,8 +57,8 @@ static spt_status select_and_build(const spt_tune_input *in, spt_tune *t,
             cells[n++] = (spt_cell){t->batches[b], in->contexts.values[c]};
     SPT_TRY(spt_select(&t->builder, problem, cells, n, &t->selection, err));
     SPT_TRY(spt_offer_build(&t->builder, problem, t->selection.chunk,
-                            t->selection.configs, t->selection.count,
-                            &t->offer, err));
+                            t->selection.configs, t->selection.count, &t->offer,
+                            err));
     if (!t->offer.count)
         return spt_fail(err, SPT_E_UNSUPPORTED,
                         "no kernel for head dim %d on %s without spills",

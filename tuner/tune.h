@@ -15,12 +15,12 @@
 
 typedef struct spt_tune_input {
     spt_problem problem; /* heads, head dim, types and page size count */
-    const char *model;   /* config.json, GGUF or preset; NULL = stand-in */
+    const char *model; /* config.json, GGUF or preset; NULL = stand-in */
     const char *weights; /* format, or NULL */
     spt_texts drafters;
     spt_ints batches, contexts;
     const char *acceptance; /* the user's tables, or NULL */
-    const char *effort;     /* estimate, measure, patient */
+    const char *effort; /* estimate, measure, patient */
     const char *kv_dtype;
     /* Called with what is being done and how far it is. */
     void (*progress)(const char *what, size_t done, size_t count);

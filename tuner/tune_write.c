@@ -54,8 +54,7 @@ spt_status spt_tune_json(const spt_tune *t, const char *schema,
     cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
     for (size_t i = 0; i < t->offer.count; i++)
         cJSON_AddItemToArray(kernels, kernel_json(&t->offer.attention[i],
-                                                  &t->proofs[i],
-                                                  t->proved_on));
+                                                  &t->proofs[i], t->proved_on));
     spt_proof combine = combine_proof(t);
     cJSON_AddItemToArray(
         kernels, kernel_json(&t->offer.combine, &combine, t->proved_on));
@@ -120,8 +119,8 @@ static spt_status write_pack(const spt_tune *t, const char *folder,
                              spt_error *err)
 {
     spt_pack_writer *writer;
-    SPT_TRY(spt_pack_writer_open(t->offer.combine.image.compiler, &writer,
-                                 err));
+    SPT_TRY(
+        spt_pack_writer_open(t->offer.combine.image.compiler, &writer, err));
     spt_status status = add_kernels(t, writer, err);
     if (status == SPT_OK)
         status = spt_pack_writer_finish(writer, folder, err);
@@ -134,15 +133,13 @@ static spt_status write_profile(const spt_tune *t, const char *path,
 {
     cJSON *json;
     SPT_TRY(spt_tune_json(t, "spectune.profile/1", NULL, NULL, &json, err));
-    cJSON_AddStringToObject(json, "compiler",
-                            t->offer.combine.image.compiler);
+    cJSON_AddStringToObject(json, "compiler", t->offer.combine.image.compiler);
     spt_status status = spt_json_write(path, json, err);
     cJSON_Delete(json);
     return status;
 }
 
-spt_status spt_tune_write(const spt_tune *t, const char *folder,
-                          spt_error *err)
+spt_status spt_tune_write(const spt_tune *t, const char *folder, spt_error *err)
 {
     char *profile = spt_path_join(folder, "profile.json");
     char *pack = spt_path_join(folder, "pack");

@@ -66,10 +66,10 @@ static spt_status device_result(run *r, size_t bytes, CUdeviceptr *address,
                                 spt_error *err)
 {
     SPT_TRY(device_alloc(r, bytes + 2 * GUARD_BYTES, address, err));
-    SPT_TRY(check(r,
-                  r->machine->driver.cuMemsetD8(*address, 0xff,
-                                                bytes + 2 * GUARD_BYTES),
-                  "cuMemsetD8", err));
+    SPT_TRY(check(
+        r,
+        r->machine->driver.cuMemsetD8(*address, 0xff, bytes + 2 * GUARD_BYTES),
+        "cuMemsetD8", err));
     *address += GUARD_BYTES;
     return SPT_OK;
 }
@@ -100,19 +100,16 @@ static spt_status copy_tokens(run *r, int64_t from, int64_t to, int64_t count,
     CUdeviceptr at = (CUdeviceptr)to * bytes;
     size_t skip = (size_t)from * token_elements(r->in);
     SPT_TRY(check(r,
-                  r->machine->driver.cuMemcpyHtoD(r->args.k + at,
-                                                  r->in->k + skip,
-                                                  (size_t)count * bytes),
+                  r->machine->driver.cuMemcpyHtoD(
+                      r->args.k + at, r->in->k + skip, (size_t)count * bytes),
                   "cuMemcpyHtoD", err));
     return check(r,
-                 r->machine->driver.cuMemcpyHtoD(r->args.v + at,
-                                                 r->in->v + skip,
-                                                 (size_t)count * bytes),
+                 r->machine->driver.cuMemcpyHtoD(
+                     r->args.v + at, r->in->v + skip, (size_t)count * bytes),
                  "cuMemcpyHtoD", err);
 }
 
-static spt_status lay_out_contiguous(run *r, int64_t *kv_start,
-                                     spt_error *err)
+static spt_status lay_out_contiguous(run *r, int64_t *kv_start, spt_error *err)
 {
     const spt_instance *in = r->in;
     int64_t next = far_tokens(in) + GAP_TOKENS;
@@ -144,7 +141,8 @@ static spt_status lay_out_pages(run *r, int32_t *table, int stride,
     int64_t far = ceil_div(far_tokens(in), size), step = total / 2 + 1;
     while (gcd(step, total) != 1)
         step++;
-    size_t bytes = (size_t)(far + total) * (size_t)size * token_elements(in) * 2;
+    size_t bytes =
+        (size_t)(far + total) * (size_t)size * token_elements(in) * 2;
     SPT_TRY(device_poison(r, bytes, &r->args.k, err));
     SPT_TRY(device_poison(r, bytes, &r->args.v, err));
     int64_t n = 0;
@@ -200,8 +198,8 @@ static spt_status lay_out_lengths(run *r, spt_error *err)
         return spt_fail(err, SPT_E_MEMORY, "verify run: out of memory");
     for (int s = 0; s < in->batch; s++)
         lengths[s] = kv_tokens(in, s);
-    spt_status status = device_copy(r, lengths, count * sizeof *lengths,
-                                    &r->args.kv_len, err);
+    spt_status status =
+        device_copy(r, lengths, count * sizeof *lengths, &r->args.kv_len, err);
     spt_free(lengths);
     SPT_TRY(status);
     SPT_TRY(device_copy(r, in->q_start, (count + 1) * sizeof *in->q_start,
@@ -273,8 +271,8 @@ static spt_status guards_untouched(run *r, CUdeviceptr result, size_t bytes,
 {
     unsigned char guard[2 * GUARD_BYTES];
     SPT_TRY(check(r,
-                  r->machine->driver.cuMemcpyDtoH(
-                      guard, result - GUARD_BYTES, GUARD_BYTES),
+                  r->machine->driver.cuMemcpyDtoH(guard, result - GUARD_BYTES,
+                                                  GUARD_BYTES),
                   "cuMemcpyDtoH", err));
     SPT_TRY(check(r,
                   r->machine->driver.cuMemcpyDtoH(guard + GUARD_BYTES,

@@ -16,13 +16,13 @@
 typedef struct spt_verify_kernels {
     spt_loaded attention, combine;
     int chunk, rows;
-    bool tree;     /* as compiled */
+    bool tree; /* as compiled */
     int page_size; /* as compiled: tokens, 0 = contiguous */
 } spt_verify_kernels;
 
 typedef struct spt_verify_results {
-    uint16_t *out;  /* (token, query head, head dim) */
-    float *lse;     /* (token, query head) */
+    uint16_t *out; /* (token, query head, head dim) */
+    float *lse; /* (token, query head) */
     bool guards_ok; /* nothing was written around them */
 } spt_verify_results;
 
