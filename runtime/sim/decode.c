@@ -207,87 +207,6 @@ static sim_arg make_arg(decoder *d, const ptx_operand *operand, ptx_type type,
     return arg;
 }
 
-/* The type that a constant at this operand has. */
-static ptx_type operand_type(const ptx_insn *insn, int at)
-{
-    ptx_type first = insn->n_types ? (ptx_type)insn->types[0] : PTX_B32;
-    switch (insn->op) {
-    case PTX_OP_CVT:
-        if (at)
-            return at == 3 ? PTX_B32 : (ptx_type)insn->types[1];
-        return first;
-    case PTX_OP_SET:
-        return at == 0 ? first : at == 3 ? PTX_PRED : (ptx_type)insn->types[1];
-    case PTX_OP_SLCT:
-        return at == 3 ? (ptx_type)insn->types[1] : first;
-    case PTX_OP_SHL:
-    case PTX_OP_SHR:
-    case PTX_OP_SZEXT:
-        return at == 2 ? PTX_B32 : first;
-    case PTX_OP_BFE:
-        return at >= 2 ? PTX_B32 : first;
-    case PTX_OP_BFI:
-        return at >= 3 ? PTX_B32 : first;
-    case PTX_OP_SHFL:
-    case PTX_OP_LOP3:
-        return at == 5 ? PTX_PRED : PTX_B32;
-    case PTX_OP_POPC:
-    case PTX_OP_CLZ:
-    case PTX_OP_BFIND:
-        return at ? first : PTX_B32;
-    case PTX_OP_MATCH:
-        return at == 1 + insn->operands[0].pair ? first : PTX_B32;
-    case PTX_OP_VOTE:
-        return at == 1 ? PTX_PRED : at == 2 ? PTX_B32 : first;
-    case PTX_OP_SETP:
-        return at > insn->operands[0].pair + 2 ? PTX_PRED : first;
-    case PTX_OP_SELP:
-        return at == 3 ? PTX_PRED : first;
-    case PTX_OP_BARRIER_RED:
-        return at == 0                      ? first
-               : at == insn->n_operands - 1 ? PTX_PRED
-                                            : PTX_B32;
-    case PTX_OP_MUL:
-    case PTX_OP_MAD:
-        if (ptx_has(insn, PTX_MOD_WIDE) && (at == 0 || at == 3))
-            return ptx_type_bytes(first) == 2 ? PTX_B32 : PTX_B64;
-        return first;
-    case PTX_OP_LD:
-    case PTX_OP_ST:
-    case PTX_OP_RED:
-        return at == 2 ? PTX_B64 : first;
-    case PTX_OP_ATOM:
-        return first;
-    case PTX_OP_MBARRIER_INIT:
-    case PTX_OP_MBARRIER_EXPECT_TX:
-    case PTX_OP_MBARRIER_COMPLETE_TX:
-        return PTX_B32;
-    case PTX_OP_MBARRIER_ARRIVE:
-    case PTX_OP_MBARRIER_ARRIVE_DROP:
-        return at == 2 ? PTX_B32 : PTX_B64;
-    case PTX_OP_MBARRIER_TEST_WAIT:
-    case PTX_OP_MBARRIER_TRY_WAIT:
-        return at == 0                                     ? PTX_PRED
-               : at == 2 && !ptx_has(insn, PTX_MOD_PARITY) ? PTX_B64
-                                                           : PTX_B32;
-    case PTX_OP_WMMA_LOAD_A:
-    case PTX_OP_WMMA_LOAD_B:
-    case PTX_OP_WMMA_LOAD_C:
-    case PTX_OP_WMMA_STORE_D:
-    case PTX_OP_MMA:
-    case PTX_OP_WMMA_MMA:
-        return first == PTX_F64 && at != 2 ? PTX_F64 : PTX_B32;
-    case PTX_OP_CREATEPOLICY:
-        return at ? PTX_B32 : PTX_B64;
-    case PTX_OP_FNS:
-    case PTX_OP_DP4A:
-    case PTX_OP_DP2A:
-        return PTX_B32;
-    default:
-        return first;
-    }
-}
-
 static sim_args *make_args(decoder *d, const ptx_insn *src)
 {
     uint32_t count = 0;
@@ -301,7 +220,7 @@ static sim_args *make_args(decoder *d, const ptx_insn *src)
     uint16_t at = 0;
     for (int i = 0; i < src->n_operands; i++) {
         const ptx_operand *operand = &src->operands[i];
-        ptx_type type = operand_type(src, i);
+        ptx_type type = sim_operand_type(src, i);
         args->first[i] = at;
         if (operand->kind != PTX_VECTOR) {
             args->arg[at++] = make_arg(d, operand, type, src);
@@ -586,44 +505,14 @@ static spt_status add_guarded(decoder *d, const ptx_insn *src)
     return SPT_OK;
 }
 
-static bool is_special(const ptx_insn *src)
-{
-    switch (src->op) {
-    case PTX_OP_EX2:
-    case PTX_OP_LG2:
-    case PTX_OP_SIN:
-    case PTX_OP_COS:
-    case PTX_OP_TANH:
-    case PTX_OP_RCP:
-    case PTX_OP_RSQRT:
-    case PTX_OP_SQRT:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* 2 m n k of a matrix instruction, by its shape's text. */
-static uint64_t flops_of(const ptx_insn *src)
-{
-    unsigned m, n, k;
-    if (src->op != PTX_OP_MMA && src->op != PTX_OP_WMMA_MMA)
-        return 0;
-    for (int i = 0; i < src->n_mods; i++)
-        if (sscanf(ptx_mod_text((ptx_mod)src->mods[i]), "m%un%uk%u", &m, &n,
-                   &k) == 3)
-            return 2ull * m * n * k;
-    return 0;
-}
-
 static void count_insn(sim_code *code, sim_block *block, const ptx_insn *src)
 {
     block->n_insns++;
-    if (is_special(src))
+    if (sim_is_special(src))
         block->special++;
     else
         block->classes[ptx_insn_class(src)]++;
-    block->flops += flops_of(src);
+    block->flops += sim_flops_of(src);
     code->communicates |= sim_memory_communicates(src);
 }
 
@@ -774,8 +663,8 @@ static spt_status decode(decoder *d)
     return finish(d);
 }
 
-static spt_status decode_function(sim_program *program, uint32_t index,
-                                  spt_error *err)
+spt_status sim_decode_function(sim_program *program, uint32_t index,
+                               spt_error *err)
 {
     const ptx_func *func = &program->module->funcs[index];
     if (program->codes[index] || !func->defined)
@@ -797,83 +686,4 @@ static spt_status decode_function(sim_program *program, uint32_t index,
     if (status == SPT_OK)
         program->codes[index] = code;
     return status;
-}
-
-spt_status sim_program_new(const ptx_module *module, const uint64_t *addresses,
-                           bool checks, sim_program **program, spt_error *err)
-{
-    sim_program *made = spt_calloc(1, sizeof *made);
-    if (made)
-        made->codes = spt_calloc(module->n_funcs, sizeof(sim_code *));
-    if (!made || !made->codes) {
-        spt_free(made);
-        return spt_fail(err, SPT_E_MEMORY, "sim: out of memory");
-    }
-    made->module = module;
-    made->addresses = addresses;
-    made->checks = checks;
-    *program = made;
-    return SPT_OK;
-}
-
-void sim_program_delete(sim_program *program)
-{
-    if (!program)
-        return;
-    spt_arena_free(&program->arena);
-    spt_free(program->codes);
-    spt_free(program);
-}
-
-/* Decodes a function and all that it can reach. */
-spt_status sim_program_prepare(sim_program *program, uint32_t func,
-                               spt_error *err)
-{
-    if (program->codes[func])
-        return SPT_OK;
-    SPT_TRY(decode_function(program, func, err));
-    const sim_code *code = program->codes[func];
-    if (!code)
-        return SPT_OK;
-    for (uint32_t i = 0; i < code->n_callees; i++)
-        SPT_TRY(sim_program_prepare(program, code->callees[i], err));
-    for (uint32_t i = 0; code->calls_unknown && i < program->module->n_funcs;
-         i++)
-        if (!program->module->funcs[i].entry)
-            SPT_TRY(sim_program_prepare(program, i, err));
-    return SPT_OK;
-}
-
-uint32_t sim_program_shared(sim_program *program, uint32_t func)
-{
-    return (uint32_t)program->module->funcs[func].shared_bytes;
-}
-
-enum { STACK_DEFAULT = 16384, CALL_DEPTH = 24 };
-
-/* Local bytes of the deepest chain of calls; UINT64_MAX when it has no end. */
-static uint64_t depth_bytes(const sim_program *program, uint32_t func,
-                            int depth)
-{
-    const sim_code *code = program->codes[func];
-    uint64_t most = 0;
-    if (!code)
-        return 0;
-    if (depth > CALL_DEPTH || code->calls_unknown)
-        return UINT64_MAX;
-    for (uint32_t i = 0; i < code->n_callees; i++) {
-        uint64_t bytes = depth_bytes(program, code->callees[i], depth + 1);
-        if (bytes == UINT64_MAX)
-            return bytes;
-        most = bytes > most ? bytes : most;
-    }
-    return code->frame_bytes + most;
-}
-
-uint64_t sim_program_local(sim_program *program, uint32_t func)
-{
-    uint64_t bytes = depth_bytes(program, func, 0);
-    if (bytes == UINT64_MAX)
-        bytes = program->codes[func]->frame_bytes + STACK_DEFAULT;
-    return bytes;
 }

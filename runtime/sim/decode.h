@@ -72,6 +72,18 @@ struct sim_program {
     spt_arena arena;
 };
 
+/* The type that a constant at this operand has. */
+ptx_type sim_operand_type(const ptx_insn *insn, int at);
+
+/* ex2 and the like, which have a counter of their own. */
+bool sim_is_special(const ptx_insn *src);
+/* 2 m n k of a matrix instruction, else 0. */
+uint64_t sim_flops_of(const ptx_insn *src);
+
+/* decode.c: fills program->codes[index], unless it is there. */
+spt_status sim_decode_function(sim_program *program, uint32_t index,
+                               spt_error *err);
+
 /* The lane handlers of an instruction; false when there are none. */
 bool sim_lanes_find(const ptx_insn *insn, sim_handler *full,
                     sim_handler *masked, uint64_t *bits);

@@ -51,10 +51,10 @@ typedef void (*sim_op)(const sim_insn *in, sim_warp *w, uint8_t *regs,
 
 enum {
     SIM_ARG_IMMEDIATE = 1, /* slot holds a constant, the same in all lanes */
-    SIM_ARG_SINK = 2,      /* "_": slot is scratch that nobody reads */
-    SIM_ARG_FRAME = 4,     /* address: add w->frame->local_base */
-    SIM_ARG_ADDRESS = 8,   /* value in brackets: slot lane + offset */
-    SIM_ARG_VECTOR = 16,   /* element of a {...} */
+    SIM_ARG_SINK = 2, /* "_": slot is scratch that nobody reads */
+    SIM_ARG_FRAME = 4, /* address: add w->frame->local_base */
+    SIM_ARG_ADDRESS = 8, /* value in brackets: slot lane + offset */
+    SIM_ARG_VECTOR = 16, /* element of a {...} */
 };
 
 /* One operand; a vector operand is count of them in a row. */
@@ -62,14 +62,14 @@ typedef struct sim_arg {
     uint32_t slot;
     uint8_t width; /* of the slot: 0, 4, 8, 16 */
     uint8_t flags;
-    uint8_t type;  /* ptx_type of the register or constant */
+    uint8_t type; /* ptx_type of the register or constant */
     uint8_t spare;
     int64_t offset; /* of addresses; without base register slot is zeros */
 } sim_arg;
 
 /* All operands of an instruction, vectors flattened. */
 typedef struct sim_args {
-    uint16_t count;                      /* args */
+    uint16_t count; /* args */
     uint16_t first[PTX_MAX_OPERANDS + 1]; /* args index of PTX operand i */
     sim_arg arg[];
 } sim_args;
@@ -81,12 +81,12 @@ struct sim_insn {
        operands 0 to 3. */
     uint32_t d, a, b, c;
     union {
-        sim_op op;               /* of instructions that are a sim_op */
-        const sim_insn *target;  /* of branches */
-        uint64_t bits;           /* what else a handler wants to know */
+        sim_op op; /* of instructions that are a sim_op */
+        const sim_insn *target; /* of branches */
+        uint64_t bits; /* what else a handler wants to know */
     };
     const sim_args *args;
-    int64_t offset;      /* of the first address operand */
+    int64_t offset; /* of the first address operand */
     const ptx_insn *src;
 };
 
@@ -104,18 +104,18 @@ typedef struct sim_frame {
     const sim_insn *call; /* the caller's instruction */
     uint8_t *regs;
     uint64_t regs_bytes;
-    uint32_t lanes;       /* that have not returned yet */
-    uint32_t depth;       /* 0: the kernel */
-    uint64_t local_base;  /* local address of this frame */
+    uint32_t lanes; /* that have not returned yet */
+    uint32_t depth; /* 0: the kernel */
+    uint64_t local_base; /* local address of this frame */
     struct sim_frame *older; /* all frames of the warp */
 } sim_frame;
 
 typedef enum sim_event {
     SIM_EVENT_NONE,
-    SIM_EVENT_GROUPS,  /* groups changed: choose again */
+    SIM_EVENT_GROUPS, /* groups changed: choose again */
     SIM_EVENT_QUANTUM, /* ran long enough */
     SIM_EVENT_BARRIER, /* the group waits */
-    SIM_EVENT_STOP,    /* the CTA is to end: fault, trap, limit */
+    SIM_EVENT_STOP, /* the CTA is to end: fault, trap, limit */
 } sim_event;
 
 enum { SIM_READY, SIM_AT_BARRIER, SIM_AT_SYNC };
@@ -133,30 +133,30 @@ typedef struct sim_group {
 
 struct sim_warp {
     /* Hot while a group runs. */
-    uint32_t mask;      /* lanes of the running group */
-    int32_t event;      /* sim_event; handlers set it to leave the chain */
+    uint32_t mask; /* lanes of the running group */
+    int32_t event; /* sim_event; handlers set it to leave the chain */
     uint32_t wait_rank; /* a block of this rank or higher must choose again */
-    int32_t budget;     /* instructions until the quantum is over */
-    uint64_t *visits;   /* (block, 2): runs and lanes, of this worker */
+    int32_t budget; /* instructions until the quantum is over */
+    uint64_t *visits; /* (block, 2): runs and lanes, of this worker */
     sim_frame *frame;
     sim_cta *cta;
     sim_launch *launch;
-    uint32_t index;     /* in the CTA */
-    uint32_t alive;     /* lanes that have not exited */
+    uint32_t index; /* in the CTA */
+    uint32_t alive; /* lanes that have not exited */
     /* Local memory, local_bytes per lane: the 4-byte word at address a of
        lane l is at ((a / 4) * 32 + l) * 4, bytes within it in order. */
     uint8_t *local;
     uint64_t local_bytes;
-    void *memory;       /* of the memory spaces, per warp */
+    void *memory; /* of the memory spaces, per warp */
 
-    int n_groups;       /* waiting ones; the running one is not among them */
+    int n_groups; /* waiting ones; the running one is not among them */
     sim_group groups[SIM_LANES];
     uint64_t clock;
-    uint8_t *stack;     /* frames' registers */
+    uint8_t *stack; /* frames' registers */
     uint64_t stack_used, stack_bytes;
     sim_frame *free_frames, *all_frames;
     bool done;
-    bool fair;   /* the group that waited longest is next, not the lowest */
+    bool fair; /* the group that waited longest is next, not the lowest */
     bool forced; /* the next warp-wide instruction does not wait for lanes */
     uint32_t carry; /* of .cc, a bit per lane */
     uint64_t ticks; /* so that clocks always grow */
@@ -164,28 +164,28 @@ struct sim_warp {
 
 typedef struct sim_barrier {
     uint32_t expected; /* threads; 0: all of the CTA */
-    uint32_t arrived;  /* by bar.arrive */
-    uint32_t waiting;  /* warps' threads that wait */
-    uint32_t value;    /* of bar.red */
+    uint32_t arrived; /* by bar.arrive */
+    uint32_t waiting; /* warps' threads that wait */
+    uint32_t value; /* of bar.red */
     uint32_t arrivers; /* a bit per warp that came by bar.arrive */
-    bool open;         /* somebody came */
+    bool open; /* somebody came */
 } sim_barrier;
 
 struct sim_cta {
     sim_launch *launch;
-    uint64_t index;      /* linear: x fastest */
+    uint64_t index; /* linear: x fastest */
     uint32_t id[3];
     uint32_t n_warps, n_threads;
     sim_warp *warps;
-    uint8_t *shared;     /* addresses 0 to shared_bytes; reserved part first */
+    uint8_t *shared; /* addresses 0 to shared_bytes; reserved part first */
     uint32_t shared_bytes;
     sim_barrier barriers[SIM_BARRIERS];
-    uint32_t *synced;    /* (warp): lanes, for sim_memory_barrier */
-    uint64_t sequence;   /* of reports, see sim_place */
+    uint32_t *synced; /* (warp): lanes, for sim_memory_barrier */
+    uint64_t sequence; /* of reports, see sim_place */
     uint64_t instructions; /* run so far */
-    int fault;           /* CUresult that ends the launch; 0 = none */
-    sim_counts *counts;  /* of this CTA; NULL: counters are off */
-    void *memory;        /* of the memory spaces, per CTA */
+    int fault; /* CUresult that ends the launch; 0 = none */
+    sim_counts *counts; /* of this CTA; NULL: counters are off */
+    void *memory; /* of the memory spaces, per CTA */
     uint32_t warps_done;
     bool running;
 };
@@ -202,11 +202,11 @@ typedef struct sim_launch_args {
     const void *params; /* the kernel's param_bytes */
     bool cooperative;
     bool checks, counters;
-    int threads;               /* host threads; 0 = all cores */
+    int threads; /* host threads; 0 = all cores */
     uint64_t max_instructions; /* 0 = default */
-    uint64_t stack_bytes;      /* per thread, for recursion; 0 = default */
+    uint64_t stack_bytes; /* per thread, for recursion; 0 = default */
     uint64_t grid_id;
-    sim_l2 *l2;                /* of the device, when counters */
+    sim_l2 *l2; /* of the device, when counters */
 } sim_launch_args;
 
 struct sim_launch {
@@ -214,12 +214,12 @@ struct sim_launch {
     const ptx_module *module;
     const ptx_func *func;
     const sim_code *code;
-    uint32_t shared_base;   /* first address that is not reserved */
-    uint32_t shared_bytes;  /* reserved + static + dynamic */
+    uint32_t shared_base; /* first address that is not reserved */
+    uint32_t shared_bytes; /* reserved + static + dynamic */
     uint64_t n_ctas;
     const uint8_t *params;
     uint64_t local_bytes;
-    bool serial;            /* CTAs talk to each other: fixed interleaving */
+    bool serial; /* CTAs talk to each other: fixed interleaving */
 };
 
 /*
@@ -227,9 +227,8 @@ struct sim_launch {
  * for global and constant variables of module scope (others are ignored). The
  * module must outlive the program; functions are decoded at first use.
  */
-spt_status sim_program_new(const ptx_module *module,
-                           const uint64_t *addresses, bool checks,
-                           sim_program **program, spt_error *err);
+spt_status sim_program_new(const ptx_module *module, const uint64_t *addresses,
+                           bool checks, sim_program **program, spt_error *err);
 void sim_program_delete(sim_program *program);
 
 /*
