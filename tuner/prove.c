@@ -283,6 +283,14 @@ static void unload_kernels(spt_machine *machine, spt_verify_kernels *kernels)
     spt_machine_unload(machine, &kernels->combine);
 }
 
+/* A fault is what the proof found; sim's report says more than the driver. */
+static spt_status faulted(spt_proof *proof, const spt_error *err)
+{
+    proof->rows_bit_equal = false;
+    blame(proof, "%s", err->text);
+    return SPT_OK;
+}
+
 /* One kernel against what is expected; a fault ends its proof. */
 static spt_status prove_kernel(spt_machine *machine, const spt_proof_set *set,
                                const spt_built *attention,
@@ -297,11 +305,7 @@ static spt_status prove_kernel(spt_machine *machine, const spt_proof_set *set,
     if (status == SPT_OK)
         status = prove_equality(machine, set, &kernels, random, proof, err);
     unload_kernels(machine, &kernels);
-    if (status != SPT_E_DEVICE)
-        return status;
-    proof->rows_bit_equal = false;
-    blame(proof, "%s", err->text);
-    return SPT_OK;
+    return status == SPT_E_DEVICE ? faulted(proof, err) : status;
 }
 
 static spt_status prove_all(spt_machine *machine, const spt_proof_set *set,
@@ -314,14 +318,16 @@ static spt_status prove_all(spt_machine *machine, const spt_proof_set *set,
                          err));
     spt_status status = compute_rows(machine, &base, random, &alone, err);
     unload_kernels(machine, &base);
-    SPT_TRY(status);
+    bool fault = status == SPT_E_DEVICE;
+    alone.within_bound = alone.rows_bit_equal = true;
+    SPT_TRY(fault ? faulted(&alone, err) : status);
     for (size_t i = 0; i < set->count; i++) {
         const spt_built *attention = &set->attention[i];
         spt_proof *proof = &proofs[i];
         *proof = alone;
-        proof->within_bound = proof->rows_bit_equal = true;
-        SPT_TRY(
-            prove_kernel(machine, set, attention, random, equal, proof, err));
+        if (!fault)
+            SPT_TRY(prove_kernel(machine, set, attention, random, equal, proof,
+                                 err));
         int spills = attention->image.spill_bytes;
         if (spills)
             blame(proof, "%d bytes of registers are spilled", spills);
