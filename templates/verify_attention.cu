@@ -113,6 +113,7 @@ __device__ __forceinline__ void load_queries(const VerifyArgs &args,
                                              const Work &work)
 {
     unsigned base = shared_address(shared + Q_OFFSET);
+#pragma unroll 1
     for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
         int row = i / PIECES, piece = i % PIECES;
         int packed = work.first_row + row;
@@ -133,7 +134,7 @@ __device__ __forceinline__ void load_step(const VerifyArgs &args,
                                           int end, unsigned stage)
 {
     constexpr int TOTAL = STEP * PIECES;
-#pragma unroll
+#pragma unroll 4
     for (int j = 0; j < (TOTAL + THREADS - 1) / THREADS; j++) {
         int i = threadIdx.x + j * THREADS;
         if (TOTAL % THREADS != 0 && i >= TOTAL)

@@ -268,6 +268,7 @@ __device__ __forceinline__ void load_queries(const VerifyArgs &args,
                                              const Work &work)
 {
     unsigned base = shared_address(shared + Q_OFFSET);
+#pragma unroll 1
     for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
         int row = i / PIECES, piece = i % PIECES;
         int packed = work.first_row + row;
@@ -288,7 +289,7 @@ __device__ __forceinline__ void load_step(const VerifyArgs &args,
                                           int end, unsigned stage)
 {
     constexpr int TOTAL = STEP * PIECES;
-#pragma unroll
+#pragma unroll 4
     for (int j = 0; j < (TOTAL + THREADS - 1) / THREADS; j++) {
         int i = threadIdx.x + j * THREADS;
         if (TOTAL % THREADS != 0 && i >= TOTAL)
@@ -305,7 +306,7 @@ __device__ __forceinline__ void load_step(const VerifyArgs &args,
 
 /* The queries' mma fragments: two k steps of an n-tile, or the last odd one. */
 struct Queries {
-#line 154 "templates/verify_attention.cu"
+#line 155 "templates/verify_attention.cu"
     unsigned fragments[N_TILES][(K_STEPS + 1) / 2][4];
 
     __device__ __forceinline__ void load()
@@ -325,7 +326,7 @@ struct Queries {
             b[i] = fragments[tile][k / 2][i];
     }
 
-#line 185 "templates/verify_attention.cu"
+#line 186 "templates/verify_attention.cu"
     static __device__ __forceinline__ void read(unsigned (&b)[4], int tile,
                                                 int k)
     {
@@ -376,12 +377,12 @@ __device__ __forceinline__ void score(float (&s)[COUNT][4],
 /* The logit of a score, in units of log2. */
 __device__ __forceinline__ float logit(const VerifyArgs &args, float score)
 {
-#line 236 "templates/verify_attention.cu"
+#line 237 "templates/verify_attention.cu"
     /* cap * tanh(x) by tanh(x) = 1 - 2 / (exp(2 x) + 1) */
     float e = exp2_approx(__fmul_rn(score, args.cap));
     float t = __fmaf_rn(-2.0f, __frcp_rn(__fadd_rn(e, 1.0f)), 1.0f);
     return __fmul_rn(t, args.cap_log2);
-#line 243 "templates/verify_attention.cu"
+#line 244 "templates/verify_attention.cu"
 }
 
 /*
@@ -409,10 +410,10 @@ __device__ __forceinline__ void update(const VerifyArgs &args,
                 int row_position = positions[tile * 8 + column];
                 int last = row_position - position;
                 bool see_upper = last >= 0, see_lower = last >= 8;
-#line 271 "templates/verify_attention.cu"
+#line 272 "templates/verify_attention.cu"
                 see_upper = see_upper && last < args.window;
                 see_lower = see_lower && last - 8 < args.window;
-#line 274 "templates/verify_attention.cu"
+#line 275 "templates/verify_attention.cu"
                 upper = see_upper ? upper : MINUS_INFINITY;
                 lower = see_lower ? lower : MINUS_INFINITY;
             }
@@ -467,9 +468,9 @@ __device__ __forceinline__ void attend(const VerifyArgs &args,
     score<0, N_TILES>(s, queries, stage + (token + lane % 16) * ROW_BYTES + lane / 16 * 16);
     unsigned p[N_TILES][2];
     bool masked = position + STEP - 1 > work.min_position;
-#line 329 "templates/verify_attention.cu"
+#line 330 "templates/verify_attention.cu"
     masked = masked || position <= work.max_position - args.window;
-#line 331 "templates/verify_attention.cu"
+#line 332 "templates/verify_attention.cu"
     if (masked)
         update<true>(args, partial, s, p, position + token + lane / 4);
     else
@@ -478,7 +479,7 @@ __device__ __forceinline__ void attend(const VerifyArgs &args,
     accumulate(partial, p, v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16);
 }
 
-#line 340 "templates/verify_attention.cu"
+#line 341 "templates/verify_attention.cu"
 /* The context's rest and the draft block, by slot; one more row is zero. */
 __device__ __forceinline__ void load_block(const VerifyArgs &args,
                                            const Work &work, int position,
@@ -495,10 +496,10 @@ __device__ __forceinline__ void load_block(const VerifyArgs &args,
             continue;
         long long offset = 0;
         if (take) {
-#line 357 "templates/verify_attention.cu"
+#line 358 "templates/verify_attention.cu"
             int page = args.page_table[static_cast<long long>(blockIdx.z) * args.page_table_stride + slot / PAGE_SIZE];
             offset = page * args.kv_page_stride + slot % PAGE_SIZE * args.kv_token_stride + work.head * args.kv_head_stride;
-#line 362 "templates/verify_attention.cu"
+#line 363 "templates/verify_attention.cu"
             offset += piece * 8;
         }
         unsigned dst = nodes + node * ROW_BYTES + piece * 16;
@@ -545,7 +546,7 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
     int token = position + kv_warp * 16;
     const unsigned *paths = args.tree + work.sequence.first;
     float s[N_TILES][4];
-#line 409 "templates/verify_attention.cu"
+#line 410 "templates/verify_attention.cu"
     {
         constexpr int TILE = 0;
         int row = first_row + TILE * 8;
@@ -562,7 +563,7 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
             s[TILE][3] = right == node ? own[0][3] : s[TILE][3];
         }
     }
-#line 409 "templates/verify_attention.cu"
+#line 410 "templates/verify_attention.cu"
     {
         constexpr int TILE = 1;
         int row = first_row + TILE * 8;
@@ -579,10 +580,10 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
             s[TILE][3] = right == node ? own[0][3] : s[TILE][3];
         }
     }
-#line 426 "templates/verify_attention.cu"
+#line 427 "templates/verify_attention.cu"
     unsigned p[N_TILES][2];
     update<true>(args, partial, s, p, token + lane / 4);
-#line 429 "templates/verify_attention.cu"
+#line 430 "templates/verify_attention.cu"
     {
         constexpr int TILE = 0;
         int row = first_row + TILE * 8;
@@ -604,7 +605,7 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
             }
         }
     }
-#line 429 "templates/verify_attention.cu"
+#line 430 "templates/verify_attention.cu"
     {
         constexpr int TILE = 1;
         int row = first_row + TILE * 8;
@@ -626,7 +627,7 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
             }
         }
     }
-#line 451 "templates/verify_attention.cu"
+#line 452 "templates/verify_attention.cu"
 }
 
 /* The steps of this chunk that hold draft positions; the pipeline is empty. */
@@ -648,7 +649,7 @@ __device__ __forceinline__ void attend_block(const VerifyArgs &args,
         attend_paths(args, work, partial, queries, base, position);
 }
 
-#line 473 "templates/verify_attention.cu"
+#line 474 "templates/verify_attention.cu"
 /* The pipeline over the chunk's steps, the queries in front. */
 __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
                                              const Work &work,
@@ -657,9 +658,9 @@ __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
     unsigned base = shared_address(shared);
     cp_async_commit();
     int first = work.first / STEP * STEP;
-#line 482 "templates/verify_attention.cu"
+#line 483 "templates/verify_attention.cu"
     int end = min(work.end, max(work.sequence.context, 0) / STEP * STEP);
-#line 486 "templates/verify_attention.cu"
+#line 487 "templates/verify_attention.cu"
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; stage++) {
         if (first + stage * STEP < end)
@@ -682,9 +683,9 @@ __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
         stage = stage + 1 < STAGES ? stage + 1 : 0;
     }
     cp_async_wait<0>();
-#line 509 "templates/verify_attention.cu"
+#line 510 "templates/verify_attention.cu"
     attend_block(args, work, partial, queries);
-#line 511 "templates/verify_attention.cu"
+#line 512 "templates/verify_attention.cu"
 }
 
 /* Merges the KV warps in order and writes the chunk's partial result. */
@@ -777,10 +778,10 @@ verify_attention_fp16_d64_g4_p16_tree_window_softcap_c256_r32x2_s2(const __grid_
                 partial.o[d][tile][i] = 0.0f;
     }
     load_queries(args, work);
-#line 604 "templates/verify_attention.cu"
+#line 605 "templates/verify_attention.cu"
     load_pages(args, work);
     __syncthreads();
-#line 607 "templates/verify_attention.cu"
+#line 608 "templates/verify_attention.cu"
     attend_chunk(args, work, partial);
     finish(args, work, partial);
 }

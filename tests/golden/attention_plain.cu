@@ -238,6 +238,7 @@ __device__ __forceinline__ void load_queries(const VerifyArgs &args,
                                              const Work &work)
 {
     unsigned base = shared_address(shared + Q_OFFSET);
+#pragma unroll 1
     for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
         int row = i / PIECES, piece = i % PIECES;
         int packed = work.first_row + row;
@@ -258,7 +259,7 @@ __device__ __forceinline__ void load_step(const VerifyArgs &args,
                                           int end, unsigned stage)
 {
     constexpr int TOTAL = STEP * PIECES;
-#pragma unroll
+#pragma unroll 4
     for (int j = 0; j < (TOTAL + THREADS - 1) / THREADS; j++) {
         int i = threadIdx.x + j * THREADS;
         if (TOTAL % THREADS != 0 && i >= TOTAL)
@@ -275,7 +276,7 @@ __device__ __forceinline__ void load_step(const VerifyArgs &args,
 
 /* The queries' mma fragments: two k steps of an n-tile, or the last odd one. */
 struct Queries {
-#line 154 "templates/verify_attention.cu"
+#line 155 "templates/verify_attention.cu"
     unsigned fragments[N_TILES][(K_STEPS + 1) / 2][4];
 
     __device__ __forceinline__ void load()
@@ -295,7 +296,7 @@ struct Queries {
             b[i] = fragments[tile][k / 2][i];
     }
 
-#line 185 "templates/verify_attention.cu"
+#line 186 "templates/verify_attention.cu"
     static __device__ __forceinline__ void read(unsigned (&b)[4], int tile,
                                                 int k)
     {
@@ -346,9 +347,9 @@ __device__ __forceinline__ void score(float (&s)[COUNT][4],
 /* The logit of a score, in units of log2. */
 __device__ __forceinline__ float logit(const VerifyArgs &args, float score)
 {
-#line 241 "templates/verify_attention.cu"
+#line 242 "templates/verify_attention.cu"
     return __fmul_rn(score, args.scale_log2);
-#line 243 "templates/verify_attention.cu"
+#line 244 "templates/verify_attention.cu"
 }
 
 /*
@@ -376,7 +377,7 @@ __device__ __forceinline__ void update(const VerifyArgs &args,
                 int row_position = positions[tile * 8 + column];
                 int last = row_position - position;
                 bool see_upper = last >= 0, see_lower = last >= 8;
-#line 274 "templates/verify_attention.cu"
+#line 275 "templates/verify_attention.cu"
                 upper = see_upper ? upper : MINUS_INFINITY;
                 lower = see_lower ? lower : MINUS_INFINITY;
             }
@@ -431,7 +432,7 @@ __device__ __forceinline__ void attend(const VerifyArgs &args,
     score<0, N_TILES>(s, queries, stage + (token + lane % 16) * ROW_BYTES + lane / 16 * 16);
     unsigned p[N_TILES][2];
     bool masked = position + STEP - 1 > work.min_position;
-#line 331 "templates/verify_attention.cu"
+#line 332 "templates/verify_attention.cu"
     if (masked)
         update<true>(args, partial, s, p, position + token + lane / 4);
     else
@@ -440,7 +441,7 @@ __device__ __forceinline__ void attend(const VerifyArgs &args,
     accumulate(partial, p, v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16);
 }
 
-#line 473 "templates/verify_attention.cu"
+#line 474 "templates/verify_attention.cu"
 /* The pipeline over the chunk's steps, the queries in front. */
 __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
                                              const Work &work,
@@ -449,9 +450,9 @@ __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
     unsigned base = shared_address(shared);
     cp_async_commit();
     int first = work.first / STEP * STEP;
-#line 484 "templates/verify_attention.cu"
+#line 485 "templates/verify_attention.cu"
     int end = work.end;
-#line 486 "templates/verify_attention.cu"
+#line 487 "templates/verify_attention.cu"
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; stage++) {
         if (first + stage * STEP < end)
@@ -474,7 +475,7 @@ __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
         stage = stage + 1 < STAGES ? stage + 1 : 0;
     }
     cp_async_wait<0>();
-#line 511 "templates/verify_attention.cu"
+#line 512 "templates/verify_attention.cu"
 }
 
 /* Merges the KV warps in order and writes the chunk's partial result. */
@@ -567,7 +568,7 @@ verify_attention_bf16_d128_g8_p0_c512_r8x1_s3(const __grid_constant__ VerifyArgs
                 partial.o[d][tile][i] = 0.0f;
     }
     load_queries(args, work);
-#line 607 "templates/verify_attention.cu"
+#line 608 "templates/verify_attention.cu"
     attend_chunk(args, work, partial);
     finish(args, work, partial);
 }
