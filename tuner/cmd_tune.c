@@ -145,7 +145,7 @@ static spt_status print_answer(const tune_options *o, const spt_tune *t,
     } else if (status == SPT_OK && !o->quiet) {
         spt_answer_print(stdout, &t->input, &t->choices,
                          spt_answer_colour(stdout));
-        printf("\n%zu kernels proved on %s, chunk %d; profile and pack in %s\n",
+        printf("\n%zu kernels proved on %s, chunk %d\nprofile and pack in %s\n",
                t->offer.count + 1, t->proved_on, t->selection.chunk, folder);
     }
     cJSON_Delete(json);

@@ -44,7 +44,7 @@ has "and the file named" "$err" "$(basename "$file")"
 
 try --arch sm90 --heads 64/8 -o "$TMP/human"
 is "human output succeeds" "$status" 0
-[ "$(sed 's/\x1b\[[0-9;]*m//g' "$TMP/out" | awk 'length($0) > 84' | wc -l)" = 0 ]
+[ "$(sed 's/\x1b\[[0-9;]*m//g' "$TMP/out" | awk 'length($0) > 80' | wc -l)" = 0 ]
 ok "human output fits the terminal"
 [ "$(grep -c $'\x1b' "$TMP/out")" = 0 ]
 ok "no colour when it is no terminal"
