@@ -122,6 +122,13 @@ static void show_progress(const char *what, size_t done, size_t count)
     fflush(stderr);
 }
 
+/* A note of its own line, over the progress where there is some. */
+static void note(void *user, const char *text)
+{
+    const spt_tune_input *in = user;
+    fprintf(stderr, "%sspectune: %s\n", in->progress ? "\r\033[K" : "", text);
+}
+
 static void clear_progress(const spt_tune_input *in)
 {
     if (in->progress)
@@ -169,9 +176,14 @@ static spt_status tune(const tune_options *o, spt_tune_input *in, spt_tune *t,
                        in->problem.head_dim);
     else
         spt_buf_printf(&folder, "out/%s-model", t->board.name);
+    char *samples = spt_path_join(folder.data, "samples.log");
+    const spt_log log = {note, in};
+    in->samples = samples;
+    in->log = &log;
     spt_status status = spt_folder_make(folder.data, err);
     if (status == SPT_OK)
         status = spt_tune_run(in, t, err);
+    spt_free(samples);
     clear_progress(in);
     if (status == SPT_OK)
         status = spt_tune_write(t, folder.data, err);

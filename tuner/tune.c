@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "boards.h"
+#include "log.h"
 #include "proof_cache.h"
 
 static void tell(const spt_tune_input *in, const char *what, size_t done,
@@ -47,15 +48,64 @@ static spt_problem problem_of(const spt_tune_input *in, const spt_tune *t)
     return p;
 }
 
-static spt_status select_and_build(const spt_tune_input *in, spt_tune *t,
-                                   const spt_problem *problem, spt_error *err)
+/* A GPU where the effort asks for one and there is one; else one line. */
+static spt_status open_gpu(const spt_tune_input *in, spt_tune *t,
+                           spt_error *err)
 {
-    spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX];
+    if (strcmp(in->effort, "estimate") == 0)
+        return SPT_OK;
+    spt_status status =
+        spt_machine_open(&t->board, SPT_DEVICE_GPU, false, &t->gpu, err);
+    t->measures = status == SPT_OK;
+    /* Sim may pose as the driver; it proves, but it does not measure. */
+    if (t->measures && t->gpu.driver.is_sim) {
+        spt_driver_close(&t->gpu.driver);
+        t->measures = false;
+    }
+    if (!t->measures)
+        spt_log_line(in->log,
+                     "no GPU of compute capability %d.%d: times stay modelled",
+                     t->board.cc_major, t->board.cc_minor);
+    return SPT_OK;
+}
+
+static size_t list_cells(const spt_tune_input *in, const spt_tune *t,
+                         spt_cell *cells)
+{
     size_t n = 0;
     for (int b = 0; b < in->batches.count; b++)
         for (int c = 0; c < in->contexts.count; c++)
             cells[n++] = (spt_cell){t->batches[b], in->contexts.values[c]};
+    return n;
+}
+
+/* Instead of the model's pick of each number of rows, every config of it. */
+static spt_status select_every(spt_tune *t, const spt_problem *problem,
+                               spt_error *err)
+{
+    spt_selection *s = &t->selection;
+    int64_t least = spt_config_int(&s->configs[0], "rows", 8);
+    spt_config *every;
+    size_t count, kept = 0;
+    SPT_TRY(spt_offer_space(&t->builder, problem, s->chunk, true, &every,
+                            &count, err));
+    for (size_t i = 0; i < count; i++)
+        if (spt_config_int(&every[i], "rows", 8) >= least)
+            every[kept++] = every[i];
+    spt_free(s->configs);
+    s->configs = every;
+    s->count = kept;
+    return SPT_OK;
+}
+
+static spt_status select_and_build(const spt_tune_input *in, spt_tune *t,
+                                   const spt_problem *problem, spt_error *err)
+{
+    spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX];
+    size_t n = list_cells(in, t, cells);
     SPT_TRY(spt_select(&t->builder, problem, cells, n, &t->selection, err));
+    if (t->measures && strcmp(in->effort, "patient") == 0)
+        SPT_TRY(select_every(t, problem, err));
     SPT_TRY(spt_offer_build(&t->builder, problem, t->selection.chunk,
                             t->selection.configs, t->selection.count, &t->offer,
                             err));
@@ -130,6 +180,36 @@ static spt_status prove_missing(const spt_tune_input *in, spt_tune *t,
     return status;
 }
 
+/*
+ * The same on the GPU, which has no checks but is what will run: what sim
+ * reported stays in the proofs, errors are the larger of the two.
+ */
+static spt_status prove_on_gpu(const spt_tune_input *in, spt_tune *t,
+                               const spt_proof_set *set, spt_error *err)
+{
+    tell(in, "proving on the GPU", 0, 0);
+    spt_proof *proofs = spt_calloc(set->count, sizeof *proofs);
+    if (!proofs)
+        return spt_fail(err, SPT_E_MEMORY, "proofs: out of memory");
+    spt_status status = spt_prove(&t->gpu, set, proofs, err);
+    for (size_t i = 0; status == SPT_OK && i < set->count; i++) {
+        spt_proof *both = &t->proofs[i];
+        if (!proofs[i].ok)
+            status = spt_fail(err, SPT_E_PROOF, "%s: not proved on %s: %s",
+                              set->attention[i].kernel.symbol, t->gpu.name,
+                              proofs[i].text);
+        both->runs += proofs[i].runs;
+        if (proofs[i].max_error * both->bound >
+            both->max_error * proofs[i].bound) {
+            both->max_error = proofs[i].max_error;
+            both->bound = proofs[i].bound;
+        }
+    }
+    spt_free(proofs);
+    snprintf(t->proved_on, sizeof t->proved_on, "gpu");
+    return status;
+}
+
 static spt_status prove_offer(const spt_tune_input *in, spt_tune *t,
                               const spt_problem *problem, spt_error *err)
 {
@@ -145,7 +225,62 @@ static spt_status prove_offer(const spt_tune_input *in, spt_tune *t,
     if (!t->proofs)
         return spt_fail(err, SPT_E_MEMORY, "proofs: out of memory");
     snprintf(t->proved_on, sizeof t->proved_on, "sim");
-    return prove_missing(in, t, &set, err);
+    SPT_TRY(prove_missing(in, t, &set, err));
+    return t->measures ? prove_on_gpu(in, t, &set, err) : SPT_OK;
+}
+
+/* Of every config of a number of rows the fastest stays. */
+static void keep_fastest(spt_tune *t, const bool *keep)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->offer.count; i++) {
+        if (!keep[i]) {
+            spt_built_free(&t->offer.attention[i]);
+            continue;
+        }
+        t->offer.attention[kept] = t->offer.attention[i];
+        t->proofs[kept++] = t->proofs[i];
+    }
+    t->offer.count = kept;
+}
+
+static spt_status drop_slower(spt_tune *t, spt_time_input *time, spt_error *err)
+{
+    bool *keep = spt_calloc(t->offer.count, sizeof *keep);
+    if (!keep)
+        return spt_fail(err, SPT_E_MEMORY, "timing: out of memory");
+    spt_times full;
+    time->full_only = true;
+    spt_status status = spt_times_take(&t->gpu, time, &full, err);
+    if (status == SPT_OK) {
+        spt_times_fastest(&full, &t->offer, keep);
+        keep_fastest(t, keep);
+        spt_times_free(&full);
+    }
+    time->full_only = false;
+    spt_free(keep);
+    return status;
+}
+
+/* What stands in the samples already is not timed again. */
+static spt_status measure(const spt_tune_input *in, spt_tune *t,
+                          const spt_problem *problem, spt_error *err)
+{
+    spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX];
+    spt_time_input time = {.problem = problem,
+                           .offer = &t->offer,
+                           .cells = cells,
+                           .n_cells = list_cells(in, t, cells),
+                           .chunk = t->selection.chunk,
+                           .samples = in->samples,
+                           .log = in->log,
+                           .progress = in->progress};
+    if (strcmp(in->effort, "patient") == 0)
+        SPT_TRY(drop_slower(t, &time, err));
+    SPT_TRY(spt_times_take(&t->gpu, &time, &t->times, err));
+    t->kernels.time = spt_times_us;
+    t->kernels.user = &t->times;
+    return SPT_OK;
 }
 
 static spt_status choose(const spt_tune_input *in, spt_tune *t, spt_error *err)
@@ -185,9 +320,12 @@ spt_status spt_tune_run(const spt_tune_input *in, spt_tune *t, spt_error *err)
 {
     SPT_TRY(read_input(in, t, err));
     spt_problem problem = problem_of(in, t);
+    SPT_TRY(open_gpu(in, t, err));
     tell(in, "compiling", 0, 0);
     SPT_TRY(select_and_build(in, t, &problem, err));
     SPT_TRY(prove_offer(in, t, &problem, err));
+    if (t->measures)
+        SPT_TRY(measure(in, t, &problem, err));
     return choose(in, t, err);
 }
 
@@ -199,4 +337,8 @@ void spt_tune_free(spt_tune *t)
     spt_free(t->selection.configs);
     spt_free(t->proofs);
     spt_free(t->configs);
+    spt_times_free(&t->times);
+    if (t->measures)
+        spt_machine_close(&t->gpu);
+    t->measures = false;
 }

@@ -12,6 +12,7 @@
 #include "options.h"
 #include "prove.h"
 #include "select.h"
+#include "tune_measure.h"
 
 typedef struct spt_tune_input {
     spt_problem problem; /* heads, head dim, types and page size count */
@@ -22,6 +23,8 @@ typedef struct spt_tune_input {
     const char *acceptance; /* the user's tables, or NULL */
     const char *effort; /* estimate, measure, patient */
     const char *kv_dtype;
+    const char *samples; /* file of a GPU's samples, so that a run resumes */
+    const spt_log *log; /* for notes; may be NULL */
     /* Called with what is being done and how far it is. */
     void (*progress)(const char *what, size_t done, size_t count);
 } spt_tune_input;
@@ -39,6 +42,9 @@ typedef struct spt_tune {
     spt_offer offer;
     spt_proof *proofs; /* one per kernel of the offer */
     char proved_on[8]; /* "sim" or "gpu" */
+    spt_machine gpu; /* open where times are measured */
+    bool measures;
+    spt_times times;
     spt_attention_config *configs;
     spt_kernels kernels;
     spt_choose_input input;

@@ -41,9 +41,8 @@ void spt_verify_set_scale(spt_verify_args *args, double scale, double softcap)
     args->cap_log2 = softcap > 0 ? (float)(softcap * log2_e) : 0;
 }
 
-spt_status spt_verify_launch(const spt_driver *driver,
-                             const spt_verify_plan *plan, spt_verify_args *args,
-                             CUstream stream, spt_error *err)
+spt_status spt_verify_fill(const spt_verify_plan *plan, spt_verify_args *args,
+                           spt_verify_grids *grids, spt_error *err)
 {
     int64_t chunks = plan_chunks(plan), rows = plan_rows(plan);
     int64_t groups = ceil_div(rows, plan->rows);
@@ -53,24 +52,41 @@ spt_status spt_verify_launch(const spt_driver *driver,
                         "verify attention: batch %d x KV heads %d x chunks "
                         "%lld exceed the grid",
                         plan->batch, plan->kv_heads, (long long)chunks);
-    if (plan->batch <= 0)
-        return SPT_OK;
     args->chunks = (int32_t)chunks;
     args->rows = (int32_t)rows;
     args->row_groups = (int32_t)groups;
-    void *params[] = {args};
     unsigned heads = (unsigned)plan->kv_heads, batch = (unsigned)plan->batch;
-    SPT_TRY(spt_driver_check(
-        driver,
-        driver->cuLaunchKernel(plan->attention, (unsigned)(chunks * groups),
-                               heads, batch, (unsigned)plan->attention_threads,
-                               1, 1, (unsigned)plan->shared_bytes, stream,
-                               params, NULL),
-        "launch of verify_attention", err));
-    return spt_driver_check(
-        driver,
-        driver->cuLaunchKernel(plan->combine, (unsigned)rows, heads, batch,
-                               (unsigned)plan->combine_threads, 1, 1, 0, stream,
-                               params, NULL),
-        "launch of combine", err);
+    *grids = (spt_verify_grids){
+        .attention = {(unsigned)(chunks * groups), heads, batch},
+        .combine = {(unsigned)rows, heads, batch}};
+    return SPT_OK;
+}
+
+static spt_status launch(const spt_driver *driver, CUfunction function,
+                         const unsigned grid[3], int threads, int shared_bytes,
+                         spt_verify_args *args, CUstream stream,
+                         const char *what, spt_error *err)
+{
+    void *params[] = {args};
+    return spt_driver_check(driver,
+                            driver->cuLaunchKernel(function, grid[0], grid[1],
+                                                   grid[2], (unsigned)threads,
+                                                   1, 1, (unsigned)shared_bytes,
+                                                   stream, params, NULL),
+                            what, err);
+}
+
+spt_status spt_verify_launch(const spt_driver *driver,
+                             const spt_verify_plan *plan, spt_verify_args *args,
+                             CUstream stream, spt_error *err)
+{
+    spt_verify_grids grids;
+    SPT_TRY(spt_verify_fill(plan, args, &grids, err));
+    if (plan->batch <= 0)
+        return SPT_OK;
+    SPT_TRY(launch(driver, plan->attention, grids.attention,
+                   plan->attention_threads, plan->shared_bytes, args, stream,
+                   "launch of verify_attention", err));
+    return launch(driver, plan->combine, grids.combine, plan->combine_threads,
+                  0, args, stream, "launch of combine", err);
 }

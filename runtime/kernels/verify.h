@@ -59,6 +59,19 @@ size_t spt_verify_partial_ml_bytes(const spt_verify_plan *plan);
  */
 void spt_verify_set_scale(spt_verify_args *args, double scale, double softcap);
 
+/* Grids of the two launches. */
+typedef struct spt_verify_grids {
+    unsigned attention[3], combine[3];
+} spt_verify_grids;
+
+/*
+ * For who launches by himself: fills chunks, rows and row_groups of args and
+ * the grids, and checks the grids' limits. Both kernels take the args as their
+ * one parameter.
+ */
+spt_status spt_verify_fill(const spt_verify_plan *plan, spt_verify_args *args,
+                           spt_verify_grids *grids, spt_error *err);
+
 /*
  * Enqueues both kernels on the stream. Fills chunks, rows and row_groups of
  * args; every pointer is the caller's. The plan's grid limits are checked.
