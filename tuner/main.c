@@ -2,8 +2,11 @@
  * The spectune program: picks the command. Without one, the options are those
  * of the main command, which tunes.
  */
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "options.h"
@@ -43,7 +46,7 @@ static void print_commands(void)
     printf("\nspectune --version prints the version.\n");
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const char *first = argc > 1 ? argv[1] : "--help";
     const command *tune = find("");
@@ -70,4 +73,26 @@ int main(int argc, char **argv)
                               "spectune --help lists",
                               first);
     return c->run(argc - 1, argv + 1);
+}
+
+/* Files that the program opens must not take a closed stream's number. */
+static void open_standard_streams(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDWR);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    bool closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
+    open_standard_streams();
+    int status = run(argc, argv);
+    bool written = fflush(stdout) == 0 && !ferror(stdout) && !closed;
+    if (written || status != 0)
+        return status;
+    fprintf(stderr, "spectune: standard output: cannot write\n");
+    return 1;
 }

@@ -43,6 +43,14 @@ static const field_row fields[] = {
     {"linear_conv_kernel_dim", offsetof(spt_target, linear_conv), false},
 };
 
+/* Without heads there is no attention; other counts may be zero. */
+static int64_t least_of(const field_row *row)
+{
+    return row->offset == offsetof(spt_target, q_heads) ||
+           row->offset == offsetof(spt_target, kv_heads) ||
+           row->offset == offsetof(spt_target, head_dim);
+}
+
 static spt_status read_field(const cJSON *config, const char *where,
                              const field_row *row, spt_target *target,
                              spt_error *err)
@@ -55,7 +63,7 @@ static spt_status read_field(const cJSON *config, const char *where,
             first = name;
         if (spt_json_has(config, name))
             return spt_json_int(
-                config, where, name, 0, (int64_t)1 << 31,
+                config, where, name, least_of(row), (int64_t)1 << 31,
                 (int64_t *)(void *)((char *)target + row->offset), err);
     }
     if (!row->required)

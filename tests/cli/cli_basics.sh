@@ -48,4 +48,15 @@ mkdir "$TMP/empty"
 refused "pack of an empty folder" 1 "manifest.json: cannot read" pack verify "$TMP/empty"
 printf '{"schema": ' >"$TMP/empty/manifest.json"
 refused "pack with half a manifest" 1 "manifest.json:1:" pack verify "$TMP/empty"
+for command in --help --version archs doctor; do
+    status=0
+    "$SPECTUNE" $command >/dev/full 2>"$TMP/err" || status=$?
+    is "$command into a full device fails" "$status" 1
+    is "$command says so" "$(cat "$TMP/err")" \
+        "spectune: standard output: cannot write"
+done
+status=0
+"$SPECTUNE" archs >&- 2>"$TMP/err" || status=$?
+is "a closed standard output fails" "$status" 1
+
 tap_done

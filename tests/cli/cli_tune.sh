@@ -76,4 +76,12 @@ export SPECTUNE_NVRTC=/nonexistent/libnvrtc.so
 refused "no NVRTC" 1 "libnvrtc.so" --arch sm90 --heads 64/8 -o "$TMP/y"
 [ ! -e "$TMP/x" ] && [ ! -e "$TMP/y" ]
 ok "nothing is left of what failed"
+cat >"$TMP/config.json" <<'JSON'
+{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 12288,
+ "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 0,
+ "vocab_size": 151936}
+JSON
+refused "a model without KV heads" 1 num_key_value_heads \
+    --arch sm90 --model "$TMP/config.json" -o "$TMP/none"
+
 tap_done
