@@ -170,6 +170,37 @@ static const sim_lane_op *find(const ptx_insn *insn, bool any, uint64_t *bits)
     return slots[slot_of(&k)].op;
 }
 
+/* mov between one register and two of half its width. */
+static const sim_lane_op *vector_move(const ptx_insn *insn)
+{
+    const ptx_operand *to = &insn->operands[0], *from = &insn->operands[1];
+    bool packs = from->kind == PTX_VECTOR;
+    if (insn->op != PTX_OP_MOV || packs == (to->kind == PTX_VECTOR) ||
+        (packs ? from : to)->count != 2)
+        return NULL;
+    uint32_t bytes = ptx_type_bytes((ptx_type)insn->types[0]);
+    const sim_lane_table *table =
+        has_avx2() ? &sim_lanes_move_avx2 : &sim_lanes_move_plain;
+    if (bytes != 4 && bytes != 8)
+        return NULL;
+    return &table->ops[(bytes == 8 ? 2 : 0) + !packs];
+}
+
+/* The rows of lanes_move.c read slots as they are: no "!p", no constant p. */
+static bool is_plain(const ptx_insn *insn)
+{
+    bool pred = insn->n_types && insn->types[0] == PTX_PRED;
+    if (insn->op == PTX_OP_SETP)
+        return true;
+    for (int i = 0; i < insn->n_operands; i++) {
+        const ptx_operand *o = &insn->operands[i];
+        if (o->kind == PTX_VECTOR || o->negated || o->pair ||
+            (pred && o->kind != PTX_REGISTER))
+            return false;
+    }
+    return true;
+}
+
 bool sim_lanes_find(const ptx_insn *insn, sim_handler *full,
                     sim_handler *masked, uint64_t *bits)
 {
@@ -177,11 +208,14 @@ bool sim_lanes_find(const ptx_insn *insn, sim_handler *full,
     const sim_lane_op *op = find(insn, false, bits);
     if (!op)
         op = find(insn, true, bits);
+    if (op && !is_plain(insn))
+        op = NULL;
+    if (insn->op == PTX_OP_MOV && !op) {
+        *bits = 0;
+        op = vector_move(insn);
+    }
     if (!op)
         return false;
-    for (int i = 0; i < insn->n_operands; i++)
-        if (insn->operands[i].kind == PTX_VECTOR)
-            return false;
     *full = op->full;
     *masked = op->masked;
     return true;

@@ -39,7 +39,7 @@ typedef struct sim_lane_table {
 #define SIM_TABLE(name) name##_plain
 #endif
 
-#define SIM_LANE_TABLES(X) X(int) X(float) X(convert)
+#define SIM_LANE_TABLES(X) X(int) X(float) X(convert) X(move)
 #define SIM_DECLARE_TABLES(name)                          \
     extern const sim_lane_table sim_lanes_##name##_plain; \
     extern const sim_lane_table sim_lanes_##name##_avx2;

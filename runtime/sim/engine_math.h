@@ -150,8 +150,11 @@ static inline float flush(float x)
 /* The end of an f32 operation: one rounding, then .ftz, .sat, .relu. */
 static inline float finish_f32(double x, uint64_t flags)
 {
-    uint32_t bits =
-        (uint32_t)narrow_bits(x, 8, 23, (uint32_t)flags & SIM_ROUND);
+    uint32_t bits;
+    if ((flags & SIM_ROUND) == SIM_RN)
+        bits = x == x ? bits_of((float)x) : SIM_NAN_F32;
+    else
+        bits = (uint32_t)narrow_bits(x, 8, 23, (uint32_t)flags & SIM_ROUND);
     if (flags & SIM_FTZ && !(bits & 0x7f800000))
         bits &= 0x80000000;
     float r = f32_of(bits);

@@ -60,6 +60,54 @@ static inline __attribute__((always_inline)) v8u flush8(v8u x)
 #define FMA(a, b, c) fma8(a, b, c)
 #endif
 
+/*
+ * 2^x of 32 lanes, |error| < 1e-9 before the rounding to float: x = n + r by
+ * the bits of x + 1.5 * 2^52, 2^r by the series of e^(r ln 2).
+ */
+static inline __attribute__((always_inline)) void
+ex2_f32_lanes(const sim_insn *in, const uint8_t *regs, float *to)
+{
+    static const double series[] = {1.0 / 40320, 1.0 / 5040, 1.0 / 720,
+                                    1.0 / 120,   1.0 / 24,   1.0 / 6,
+                                    0.5,         1,          1};
+    const v4f *from = (const v4f *)(const void *)(regs + in->a);
+    const v4d most = (v4d){0} + 160, magic = (v4d){0} + 0x1.8p52;
+    uint32_t keep = in->bits & SIM_FTZ ? 0x7f800000 : 0x7fffffff;
+    for (int i = 0; i < SIM_LANES / 4; i++) {
+        v4d x = __builtin_convertvector(from[i], v4d);
+        x = SIM_BLEND(v4d, x > most, most, x);
+        x = SIM_BLEND(v4d, x < -most, -most, x);
+        v4d n = x + magic;
+        v4d t = (x - (n - magic)) * 0.6931471805599453094;
+        v4d p = (v4d){0} + series[0];
+        SIM_UNROLL for (int k = 1; k <= 8; k++) p = p * t + series[k];
+        p *= (v4d)(((v4u)n + 1023) << 52);
+        ((v4f *)(void *)to)[i] = __builtin_convertvector(p, v4f);
+    }
+    uint32_t *bits = (void *)to;
+    for (int l = 0; l < SIM_LANES; l++) {
+        uint32_t b = bits[l];
+        b = b & keep ? b : 0;
+        bits[l] = (b & 0x7fffffff) > 0x7f800000 ? SIM_NAN_F32 : b;
+    }
+}
+
+SIM_HANDLER(ex2_f32_full)
+{
+    float tmp[SIM_LANES] __attribute__((aligned(32)));
+    ex2_f32_lanes(in, regs, tmp);
+    SIM_COPY_FULL(v8u, tmp);
+    SIM_NEXT_FULL;
+}
+
+SIM_HANDLER(ex2_f32_masked)
+{
+    float tmp[SIM_LANES] __attribute__((aligned(32)));
+    ex2_f32_lanes(in, regs, tmp);
+    SIM_COPY_MASKED(v8u, tmp);
+    SIM_NEXT_MASKED;
+}
+
 #define SIM_PASS 1
 #include "engine_rows.h"
 #include "ops_float.def"
@@ -70,6 +118,6 @@ static const sim_lane_op ops[] = {
 #undef COMPARE
 #undef FTZ_F32
 #include "ops_float.def"
-};
+    SIM_ROW(ex2_f32, "~ex2.approx.f32")};
 const sim_lane_table SIM_TABLE(sim_lanes_float) = {ops,
                                                    sizeof ops / sizeof *ops};
