@@ -49,6 +49,14 @@ ok "human output fits the terminal"
 [ "$(grep -c $'\x1b' "$TMP/out")" = 0 ]
 ok "no colour when it is no terminal"
 
+cat >"$TMP/config.json" <<'JSON'
+{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 12288,
+ "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 0,
+ "vocab_size": 151936}
+JSON
+refused "a model without KV heads" 1 num_key_value_heads \
+    --arch sm90 --model "$TMP/config.json" -o "$TMP/none"
+
 refused "unknown arch" 2 "sm77" --arch sm77 --heads 64/8 -o "$TMP/x"
 refused "heads that do not divide" 2 "--heads" --arch sm90 --heads 64/7
 refused "zero heads" 2 "--heads" --arch sm90 --heads 0/0
@@ -76,12 +84,4 @@ export SPECTUNE_NVRTC=/nonexistent/libnvrtc.so
 refused "no NVRTC" 1 "libnvrtc.so" --arch sm90 --heads 64/8 -o "$TMP/y"
 [ ! -e "$TMP/x" ] && [ ! -e "$TMP/y" ]
 ok "nothing is left of what failed"
-cat >"$TMP/config.json" <<'JSON'
-{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 12288,
- "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 0,
- "vocab_size": 151936}
-JSON
-refused "a model without KV heads" 1 num_key_value_heads \
-    --arch sm90 --model "$TMP/config.json" -o "$TMP/none"
-
 tap_done

@@ -63,7 +63,7 @@ static const struct config {
     {"zero heads",
      "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
      "\"vocab_size\":100,\"num_attention_heads\":0}",
-     "query heads"},
+     "num_attention_heads"},
     {"latent attention", "{\"kv_lora_rank\":512}", "kv_lora_rank"},
     {"a list", "[]", "expected a JSON object"},
     {"broken JSON", "{\"num_hidden_layers\":", ":1:"},
