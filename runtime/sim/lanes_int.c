@@ -6,7 +6,9 @@ __extension__ typedef unsigned __int128 uint128;
 
 #define LOW16(x) ((x)&0xffffu)
 #define SX16(x) ((v8s)((v8u)(x) << 16) >> 16)
-#define SABS(T, x, shift) (((x) ^ ((x) >> shift)) - ((x) >> shift))
+/* Unsigned, so that the least number may stay what it is. */
+#define SABS(T, x, shift) \
+    ((SIM_BITS_##T)((x) ^ ((x) >> shift)) - (SIM_BITS_##T)((x) >> shift))
 #define U24(x) ((uint64_t)((x)&0xffffffu))
 #define S24(x) ((int64_t)((int32_t)((uint32_t)(x) << 8) >> 8))
 #define PAIR64(high, low) ((uint64_t)(high) << 32 | (uint32_t)(low))
