@@ -204,15 +204,15 @@ fuzz-programs: $(FUZZ)
 ## install: program, library, header and data into PREFIX
 SHARE := $(DESTDIR)$(PREFIX)/share/spectune
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
 	  $(DESTDIR)$(PREFIX)/lib/pkgconfig $(SHARE)
-	install -m 755 $(BUILD)/spectune $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(BUILD)/libspectune.a $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 $(BUILD)/libspectune.so \
+	$(Q)install -m 755 $(BUILD)/spectune $(DESTDIR)$(PREFIX)/bin/
+	$(Q)install -m 644 $(BUILD)/libspectune.a $(DESTDIR)$(PREFIX)/lib/
+	$(Q)install -m 755 $(BUILD)/libspectune.so \
 	  $(DESTDIR)$(PREFIX)/lib/libspectune.so.0
-	ln -sf libspectune.so.0 $(DESTDIR)$(PREFIX)/lib/libspectune.so
-	install -m 644 runtime/spectune.h $(DESTDIR)$(PREFIX)/include/
-	version=$$(sed -n 's/^#define SPT_VERSION "\(.*\)"/\1/p' \
+	$(Q)ln -sf libspectune.so.0 $(DESTDIR)$(PREFIX)/lib/libspectune.so
+	$(Q)install -m 644 runtime/spectune.h $(DESTDIR)$(PREFIX)/include/
+	$(Q)version=$$(sed -n 's/^#define SPT_VERSION "\(.*\)"/\1/p' \
 	  runtime/spectune.h); \
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: spectune' \
 	  'Description: speculative decoding kernels and packs' \
@@ -220,7 +220,7 @@ install: all
 	  'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lspectune' \
 	  'Libs.private: -lm -ldl -pthread' \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/spectune.pc
-	cp -R archs templates profiles $(SHARE)/
+	$(Q)cp -R archs templates profiles $(SHARE)/
 
 ## clean: remove all build folders
 clean:

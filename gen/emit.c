@@ -40,6 +40,12 @@ static const char *find_root(char *path, size_t size)
         *slash = 0;
         if (has_folders(*path ? path : "/"))
             return path;
+        /* PREFIX/bin/spectune, wherever PREFIX was moved to. */
+        size_t length = strlen(path);
+        snprintf(slash, size - length, "/share/spectune");
+        if (has_folders(path))
+            return path;
+        *slash = 0;
         slash = strrchr(path, '/');
     }
     return has_folders(SPT_DATA_DIR) ? SPT_DATA_DIR : NULL;
