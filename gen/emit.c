@@ -95,6 +95,7 @@ typedef struct job {
     const char *name;
     const spt_config *given;
     const spt_board *board;
+    bool describe; /* without the body */
     spt_kernel kernel;
     spt_emitter e;
     spt_config *configs;
@@ -344,8 +345,23 @@ static int emit_run(lua_State *L)
     read_text(L, t, "key", p, b, k->key, sizeof k->key);
     read_text(L, t, "symbol", p, b, k->symbol, sizeof k->symbol);
     check_symbol(L, t, k->symbol);
-    add_body(L, j, t, p, b, &full);
+    if (!j->describe)
+        add_body(L, j, t, p, b, &full);
     return 0;
+}
+
+spt_status spt_gen_describe(spt_gen *gen, const char *template_name,
+                            const spt_config *config, const spt_board *board,
+                            spt_kernel *kernel, spt_error *err)
+{
+    job j = {.gen = gen,
+             .name = template_name,
+             .given = config,
+             .board = board,
+             .describe = true};
+    SPT_TRY(spt_lua_run(gen->lua, emit_run, &j, err));
+    *kernel = j.kernel;
+    return SPT_OK;
 }
 
 spt_status spt_gen_emit(spt_gen *gen, const char *template_name,

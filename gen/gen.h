@@ -104,6 +104,14 @@ spt_status spt_gen_emit(spt_gen *gen, const char *template_name,
                         spt_kernel *kernel, spt_error *err);
 void spt_kernel_free(spt_kernel *kernel);
 
+/*
+ * What spt_gen_emit would give but for the text: source and template_hash
+ * stay empty. For going over many configs.
+ */
+spt_status spt_gen_describe(spt_gen *gen, const char *template_name,
+                            const spt_config *config, const spt_board *board,
+                            spt_kernel *kernel, spt_error *err);
+
 /* Machine code of one kernel, with what the assembler said of it. */
 typedef struct spt_image {
     char *ptx;
