@@ -81,15 +81,7 @@ static spt_status make_problem(const prove_options *o, spt_problem *p,
     if (!o->heads)
         return spt_fail(err, SPT_E_USAGE, "--heads: expected Q/KV");
     SPT_TRY(spt_parse_heads(o->heads, &p->q_heads, &p->kv_heads, err));
-    const char *kv = o->kv_dtype ? o->kv_dtype : o->dtype;
-    if (strcmp(kv, "bf16") != 0 && strcmp(kv, "fp16") != 0)
-        return spt_fail(err, SPT_E_USAGE,
-                        "--kv-dtype %s: expected bf16 or fp16", kv);
-    if (strcmp(kv, o->dtype) != 0)
-        return spt_fail(err, SPT_E_USAGE,
-                        "--kv-dtype %s: expected the type of the queries, %s",
-                        kv, o->dtype);
-    p->dtype = strcmp(kv, "bf16") == 0 ? SPT_BF16 : SPT_FP16;
+    SPT_TRY(spt_problem_set_types(p, o->dtype, o->kv_dtype, err));
     p->head_dim = (int)o->head_dim;
     p->page_size = (int)o->page_size;
     p->tree = strcmp(o->mask, "tree") == 0;

@@ -69,21 +69,6 @@ static int parse(int argc, char **argv, tune_options *o)
     return spt_options(&usage, argc, argv, NULL);
 }
 
-static spt_status check_types(const tune_options *o, spt_problem *p,
-                              spt_error *err)
-{
-    const char *kv = o->kv_dtype ? o->kv_dtype : o->dtype;
-    if (strcmp(kv, "bf16") != 0 && strcmp(kv, "fp16") != 0)
-        return spt_fail(err, SPT_E_USAGE,
-                        "--kv-dtype %s: expected bf16 or fp16", kv);
-    if (strcmp(kv, o->dtype) != 0)
-        return spt_fail(err, SPT_E_USAGE,
-                        "--kv-dtype %s: expected the type of the queries, %s",
-                        kv, o->dtype);
-    p->dtype = strcmp(kv, "bf16") == 0 ? SPT_BF16 : SPT_FP16;
-    return SPT_OK;
-}
-
 static spt_status make_input(const tune_options *o, spt_tune_input *in,
                              spt_error *err)
 {
@@ -98,7 +83,7 @@ static spt_status make_input(const tune_options *o, spt_tune_input *in,
                         o->heads);
     if (o->heads)
         SPT_TRY(spt_parse_heads(o->heads, &p->q_heads, &p->kv_heads, err));
-    SPT_TRY(check_types(o, p, err));
+    SPT_TRY(spt_problem_set_types(p, o->dtype, o->kv_dtype, err));
     p->head_dim = (int)o->head_dim;
     p->page_size = (int)o->page_size;
     in->model = o->model;

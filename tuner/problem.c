@@ -6,6 +6,21 @@
 
 #include "mem.h"
 
+spt_status spt_problem_set_types(spt_problem *problem, const char *dtype,
+                                 const char *kv_dtype, spt_error *err)
+{
+    const char *kv = kv_dtype ? kv_dtype : dtype;
+    if (strcmp(kv, "bf16") != 0 && strcmp(kv, "fp16") != 0)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--kv-dtype %s: expected bf16 or fp16", kv);
+    if (strcmp(kv, dtype) != 0)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--kv-dtype %s: expected the type of the queries, %s",
+                        kv, dtype);
+    problem->dtype = strcmp(kv, "bf16") == 0 ? SPT_BF16 : SPT_FP16;
+    return SPT_OK;
+}
+
 int spt_problem_rows(const spt_problem *problem)
 {
     return problem->q_heads / problem->kv_heads * (1 + problem->draft_length);

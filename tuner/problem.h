@@ -49,6 +49,13 @@ typedef struct spt_instance {
     float *sinks; /* (query head) */
 } spt_instance;
 
+/*
+ * Sets dtype from the options --dtype and --kv-dtype (NULL: the same). Types
+ * that kernels do not have, or two different ones, are SPT_E_USAGE.
+ */
+spt_status spt_problem_set_types(spt_problem *problem, const char *dtype,
+                                 const char *kv_dtype, spt_error *err);
+
 /* Rows per KV head of a full draft block: group * (1 + D). */
 int spt_problem_rows(const spt_problem *problem);
 

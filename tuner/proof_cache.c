@@ -8,11 +8,12 @@
 #include "hash.h"
 #include "json.h"
 
-spt_status spt_proof_key(const spt_proof_set *set, size_t i,
-                         const char *machine, char key[65], spt_error *err)
+/* program: hash of this program's file. */
+static spt_status proof_key(const spt_proof_set *set, size_t i,
+                            const char *program, const char *machine,
+                            char key[65], spt_error *err)
 {
-    char program[SPT_SHA256_TEXT], problem[320];
-    SPT_TRY(spt_sha256_file("/proc/self/exe", program, NULL, err));
+    char problem[320];
     spt_problem_text(&set->problem, problem, sizeof problem);
     spt_buf text = {0};
     spt_buf_printf(
@@ -26,6 +27,16 @@ spt_status spt_proof_key(const spt_proof_set *set, size_t i,
     spt_buf_free(&text);
     return failed ? spt_fail(err, SPT_E_MEMORY, "proof: out of memory")
                   : SPT_OK;
+}
+
+spt_status spt_proof_keys(const spt_proof_set *set, const char *machine,
+                          char (*keys)[65], spt_error *err)
+{
+    char program[SPT_SHA256_TEXT];
+    SPT_TRY(spt_sha256_file("/proc/self/exe", program, NULL, err));
+    for (size_t i = 0; i < set->count; i++)
+        SPT_TRY(proof_key(set, i, program, machine, keys[i], err));
+    return SPT_OK;
 }
 
 /* "cache folder/proof-KEY.json" (spt_free), or NULL. */

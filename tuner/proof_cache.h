@@ -8,11 +8,11 @@
 #include "prove.h"
 
 /*
- * Key of the proof of set->attention[i] on a machine ("sim"): everything that
- * it depends on, this program's own code included.
+ * Keys of the set's proofs, one per attention kernel, on a machine ("sim"):
+ * everything that they depend on, this program's own code included.
  */
-spt_status spt_proof_key(const spt_proof_set *set, size_t i,
-                         const char *machine, char key[65], spt_error *err);
+spt_status spt_proof_keys(const spt_proof_set *set, const char *machine,
+                          char (*keys)[65], spt_error *err);
 
 bool spt_proof_load(const char *key, spt_proof *proof);
 

@@ -139,6 +139,13 @@ static spt_status compute_rows(spt_machine *machine,
     return SPT_OK;
 }
 
+bool spt_proof_nearer(const spt_proof *proof, double error, double bound)
+{
+    /* An error that is no number is the nearest of all. */
+    return !(error * proof->bound <= proof->max_error * bound) ||
+           proof->bound == 0;
+}
+
 /* Keeps the error that comes nearest to its bound. */
 static void compare_error(spt_proof *proof, double seen, double right,
                           double bound, const char *what, size_t row)
@@ -149,8 +156,7 @@ static void compare_error(spt_proof *proof, double seen, double right,
         blame(proof, "%s of row %zu is %g, expected %g within %.3g", what, row,
               seen, right, bound);
     }
-    if (!(error * proof->bound <= proof->max_error * bound) ||
-        proof->bound == 0) {
+    if (spt_proof_nearer(proof, error, bound)) {
         proof->max_error = error;
         proof->bound = bound;
     }
@@ -298,13 +304,18 @@ static spt_status prove_kernel(spt_machine *machine, const spt_proof_set *set,
                                spt_proof *proof, spt_error *err)
 {
     spt_verify_kernels kernels;
-    SPT_TRY(load_kernels(machine, attention, set->combine, &kernels, err));
-    spt_status status = prove_values(machine, &kernels, random, proof, err);
+    /* After another kernel's fault not even loading works. */
+    spt_status status =
+        load_kernels(machine, attention, set->combine, &kernels, err);
+    bool loaded = status == SPT_OK;
+    if (status == SPT_OK)
+        status = prove_values(machine, &kernels, random, proof, err);
     if (status == SPT_OK)
         status = prove_values(machine, &kernels, equal, proof, err);
     if (status == SPT_OK)
         status = prove_equality(machine, set, &kernels, random, proof, err);
-    unload_kernels(machine, &kernels);
+    if (loaded)
+        unload_kernels(machine, &kernels);
     return status == SPT_E_DEVICE ? faulted(proof, err) : status;
 }
 
@@ -333,6 +344,8 @@ static spt_status prove_all(spt_machine *machine, const spt_proof_set *set,
             blame(proof, "%d bytes of registers are spilled", spills);
         proof->ok = proof->within_bound && proof->rows_bit_equal &&
                     proof->guards_ok && !proof->reports && !spills;
+        if (set->done)
+            set->done(set->user, i, proof);
     }
     return SPT_OK;
 }

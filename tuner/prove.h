@@ -14,6 +14,8 @@
 #include "machine.h"
 #include "problem.h"
 
+struct spt_proof;
+
 typedef struct spt_proof_set {
     spt_problem problem; /* its fill is ignored: both are proved */
     /* What is proved: attention kernels of one key, and their combine. */
@@ -24,6 +26,9 @@ typedef struct spt_proof_set {
     const spt_built *base_attention, *base_combine;
     /* Every width from 1 to 1 + D; else 1, half, and full. */
     bool every_width;
+    /* Called after each kernel's proof, in order; or NULL. */
+    void (*done)(void *user, size_t i, const struct spt_proof *proof);
+    void *user;
 } spt_proof_set;
 
 typedef struct spt_proof {
@@ -34,6 +39,9 @@ typedef struct spt_proof {
     bool ok; /* all of it, and no spills */
     char text[320]; /* the first thing that was wrong, or "" */
 } spt_proof;
+
+/* The error is nearer to its bound than the one that the proof holds. */
+bool spt_proof_nearer(const spt_proof *proof, double error, double bound);
 
 /*
  * Proves each attention kernel with the combine; proofs has count entries. A

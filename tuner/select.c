@@ -62,13 +62,12 @@ static spt_status rate(const spt_builder *builder, const spt_problem *problem,
                        const spt_config *config, candidate *out, spt_error *err)
 {
     spt_kernel kernel;
-    SPT_TRY(spt_gen_emit(builder->gen, "verify_attention", config,
-                         builder->board, &kernel, err));
+    SPT_TRY(spt_gen_describe(builder->gen, "verify_attention", config,
+                             builder->board, &kernel, err));
     spt_attention_config model = spt_select_model_config(config, &kernel, 0);
     *out =
         (candidate){config, model.rows, kernel.shared_bytes,
                     mean_us(builder->board, problem, cells, n_cells, &model)};
-    spt_kernel_free(&kernel);
     return SPT_OK;
 }
 

@@ -140,43 +140,72 @@ static spt_problem proof_problem(const spt_problem *problem,
     return p;
 }
 
-/* Proves kernel i alone and keeps the proof. */
-static spt_status prove_one(spt_machine *machine, const spt_proof_set *set,
-                            size_t i, const char *key, spt_proof *proof,
-                            spt_error *err)
+/* The proofs that the cache lacks, while they are made. */
+typedef struct missing {
+    const spt_tune_input *in;
+    spt_tune *t;
+    spt_built *attention; /* (count): the kernels, owned by the offer */
+    size_t *index; /* (count): of each in the offer */
+    spt_proof *proofs; /* (count) */
+    char (*keys)[65]; /* of the whole offer */
+    size_t count;
+} missing;
+
+static void keep_proof(void *user, size_t i, const spt_proof *proof)
 {
-    spt_proof_set one = *set;
-    one.attention = &set->attention[i];
-    one.count = 1;
-    SPT_TRY(spt_prove(machine, &one, proof, err));
-    if (!proof->ok)
-        return spt_fail(err, SPT_E_PROOF, "%s: not proved: %s",
-                        one.attention->kernel.symbol, proof->text);
-    spt_proof_store(key, proof);
-    return SPT_OK;
+    missing *m = user;
+    m->t->proofs[m->index[i]] = *proof;
+    spt_proof_store(m->keys[m->index[i]], proof);
+    tell(m->in, "proving", i + 1, m->count);
 }
 
-static spt_status prove_missing(const spt_tune_input *in, spt_tune *t,
-                                const spt_proof_set *set, spt_error *err)
+/* All at once: what they are compared with is computed once. */
+static spt_status prove_missing(missing *m, const spt_proof_set *set,
+                                spt_error *err)
 {
-    spt_machine machine = {0};
-    spt_status status = SPT_OK;
-    bool open = false;
-    for (size_t i = 0; status == SPT_OK && i < set->count; i++) {
-        char key[65];
-        tell(in, "proving", i, set->count);
-        status = spt_proof_key(set, i, "sim", key, err);
-        if (status != SPT_OK || spt_proof_load(key, &t->proofs[i]))
-            continue;
-        if (!open)
-            status = spt_machine_open(&t->board, SPT_DEVICE_SIM, true, &machine,
-                                      err);
-        open = open || status == SPT_OK;
-        if (status == SPT_OK)
-            status = prove_one(&machine, set, i, key, &t->proofs[i], err);
+    spt_machine machine;
+    spt_proof_set rest = *set;
+    rest.attention = m->attention;
+    rest.count = m->count;
+    rest.done = keep_proof;
+    rest.user = m;
+    SPT_TRY(
+        spt_machine_open(&m->t->board, SPT_DEVICE_SIM, true, &machine, err));
+    spt_status status = spt_prove(&machine, &rest, m->proofs, err);
+    spt_machine_close(&machine);
+    for (size_t i = 0; status == SPT_OK && i < m->count; i++)
+        if (!m->proofs[i].ok)
+            status = spt_fail(err, SPT_E_PROOF, "%s: not proved: %s",
+                              m->attention[i].kernel.symbol, m->proofs[i].text);
+    return status;
+}
+
+static spt_status prove_on_sim(const spt_tune_input *in, spt_tune *t,
+                               const spt_proof_set *set, spt_error *err)
+{
+    missing m = {.in = in,
+                 .t = t,
+                 .attention = spt_calloc(set->count, sizeof *m.attention),
+                 .index = spt_calloc(set->count, sizeof *m.index),
+                 .proofs = spt_calloc(set->count, sizeof *m.proofs),
+                 .keys = spt_calloc(set->count, sizeof *m.keys)};
+    spt_status status =
+        m.attention && m.index && m.proofs && m.keys
+            ? spt_proof_keys(set, "sim", m.keys, err)
+            : spt_fail(err, SPT_E_MEMORY, "proofs: out of memory");
+    for (size_t i = 0; status == SPT_OK && i < set->count; i++)
+        if (!spt_proof_load(m.keys[i], &t->proofs[i])) {
+            m.attention[m.count] = set->attention[i];
+            m.index[m.count++] = i;
+        }
+    if (status == SPT_OK && m.count) {
+        tell(in, "proving", 0, m.count);
+        status = prove_missing(&m, set, err);
     }
-    if (open)
-        spt_machine_close(&machine);
+    spt_free(m.attention);
+    spt_free(m.index);
+    spt_free(m.proofs);
+    spt_free(m.keys);
     return status;
 }
 
@@ -199,8 +228,7 @@ static spt_status prove_on_gpu(const spt_tune_input *in, spt_tune *t,
                               set->attention[i].kernel.symbol, t->gpu.name,
                               proofs[i].text);
         both->runs += proofs[i].runs;
-        if (proofs[i].max_error * both->bound >
-            both->max_error * proofs[i].bound) {
+        if (spt_proof_nearer(both, proofs[i].max_error, proofs[i].bound)) {
             both->max_error = proofs[i].max_error;
             both->bound = proofs[i].bound;
         }
@@ -225,7 +253,7 @@ static spt_status prove_offer(const spt_tune_input *in, spt_tune *t,
     if (!t->proofs)
         return spt_fail(err, SPT_E_MEMORY, "proofs: out of memory");
     snprintf(t->proved_on, sizeof t->proved_on, "sim");
-    SPT_TRY(prove_missing(in, t, &set, err));
+    SPT_TRY(prove_on_sim(in, t, &set, err));
     return t->measures ? prove_on_gpu(in, t, &set, err) : SPT_OK;
 }
 

@@ -34,8 +34,8 @@ static spt_proof combine_proof(const spt_tune *t)
 {
     spt_proof worst = t->proofs[0];
     for (size_t i = 1; i < t->offer.count; i++)
-        if (t->proofs[i].max_error * worst.bound >
-            worst.max_error * t->proofs[i].bound)
+        if (spt_proof_nearer(&worst, t->proofs[i].max_error,
+                             t->proofs[i].bound))
             worst = t->proofs[i];
     return worst;
 }
