@@ -123,6 +123,30 @@ SPT_API spt_status spt_pack_load(const spt_pack *pack, const char *name,
                                  spt_error *err);
 SPT_API void spt_pack_image_free(spt_pack_image *image);
 
+/*
+ * How a token is chosen from the model's logits. Zero is a default everywhere:
+ * a zeroed struct is greedy decoding. The filters work in this order: logit
+ * bias, penalties, top-k, top-p, min-p, temperature.
+ */
+typedef struct spt_logit_bias {
+    int32_t token;
+    float bias; /* added to the logit; -infinity forbids the token */
+} spt_logit_bias;
+
+typedef struct spt_sampling {
+    double temperature; /* 0 = greedy: the highest logit */
+    uint64_t seed; /* of the random numbers, keyed by position */
+    int top_k; /* the k highest; 0 = all */
+    double top_p; /* the fewest that hold this probability; 0 or 1 = all */
+    double min_p; /* at least this part of the highest's; 0 = all */
+    double repeat_penalty; /* divides or multiplies; 0 or 1 = none */
+    double presence_penalty; /* subtracted once from what occurred */
+    double frequency_penalty; /* subtracted per occurrence */
+    int penalty_tokens; /* of the text's end; 0 = 64, -1 = all */
+    const spt_logit_bias *bias; /* n_bias of them */
+    size_t n_bias;
+} spt_sampling;
+
 #ifdef __cplusplus
 }
 #endif

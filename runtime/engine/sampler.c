@@ -1,0 +1,325 @@
+#include "sampler.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+
+enum { DEFAULT_PENALTY_TOKENS = 64 };
+
+/* exp(-42) < 2^-60: such a candidate is less than the sum's last bit. */
+static const double NEGLIGIBLE = 42;
+
+struct spt_sampler {
+    spt_sampling options;
+    spt_logit_bias *bias;
+    int vocab;
+    bool adjusts; /* bias or penalties change logits */
+    float *logits; /* as adjusted */
+    uint16_t *counts; /* of each token in the penalties' reach */
+    spt_candidate *candidates; /* p is the logit until it is a probability */
+    size_t n_candidates;
+};
+
+static bool in_range(double x, double min, double max)
+{
+    return x >= min && x <= max;
+}
+
+static spt_status check(const spt_sampling *o, int vocab, spt_error *err)
+{
+    const struct {
+        const char *name;
+        double value, min, max;
+    } fields[] = {
+        {"temperature", o->temperature, 0, 1e6},
+        {"top_k", o->top_k, 0, INT32_MAX},
+        {"top_p", o->top_p, 0, 1},
+        {"min_p", o->min_p, 0, 1},
+        {"repeat_penalty", o->repeat_penalty, 0, 1e6},
+        {"presence_penalty", o->presence_penalty, -1e6, 1e6},
+        {"frequency_penalty", o->frequency_penalty, -1e6, 1e6},
+        {"penalty_tokens", o->penalty_tokens, -1, INT32_MAX},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (!in_range(fields[i].value, fields[i].min, fields[i].max))
+            return spt_fail(
+                err, SPT_E_USAGE, "sampling: %s %g, expected %g to %g",
+                fields[i].name, fields[i].value, fields[i].min, fields[i].max);
+    for (size_t i = 0; i < o->n_bias; i++)
+        if (o->bias[i].token < 0 || o->bias[i].token >= vocab ||
+            isnan(o->bias[i].bias))
+            return spt_fail(err, SPT_E_USAGE,
+                            "sampling: bias of token %d, expected a number for "
+                            "a token 0 to %d",
+                            (int)o->bias[i].token, vocab - 1);
+    return SPT_OK;
+}
+
+static bool penalises(const spt_sampling *o)
+{
+    return (o->repeat_penalty > 0 && o->repeat_penalty != 1) ||
+           o->presence_penalty != 0 || o->frequency_penalty != 0;
+}
+
+spt_status spt_sampler_open(const spt_sampling *options, int vocab,
+                            spt_sampler **out, spt_error *err)
+{
+    SPT_TRY(check(options, vocab, err));
+    size_t count = (size_t)vocab, n_bias = options->n_bias;
+    spt_sampler *s = spt_calloc(1, sizeof *s);
+    if (!s)
+        return spt_fail(err, SPT_E_MEMORY, "sampler: out of memory");
+    *s = (spt_sampler){.options = *options,
+                       .vocab = vocab,
+                       .adjusts = n_bias || penalises(options),
+                       .bias = spt_calloc(n_bias + 1, sizeof *s->bias),
+                       .logits = spt_calloc(count, sizeof *s->logits),
+                       .counts = spt_calloc(count, sizeof *s->counts),
+                       .candidates = spt_calloc(count, sizeof *s->candidates)};
+    if (!s->bias || !s->logits || !s->counts || !s->candidates) {
+        spt_sampler_close(s);
+        return spt_fail(err, SPT_E_MEMORY, "sampler: out of memory");
+    }
+    if (n_bias)
+        memcpy(s->bias, options->bias, n_bias * sizeof *s->bias);
+    s->options.bias = s->bias;
+    *out = s;
+    return SPT_OK;
+}
+
+void spt_sampler_close(spt_sampler *s)
+{
+    if (!s)
+        return;
+    spt_free(s->bias);
+    spt_free(s->logits);
+    spt_free(s->counts);
+    spt_free(s->candidates);
+    spt_free(s);
+}
+
+static int first_penalised(const spt_sampler *s, int count)
+{
+    int reach = s->options.penalty_tokens;
+    if (reach == 0)
+        reach = DEFAULT_PENALTY_TOKENS;
+    return reach < 0 || reach > count ? 0 : count - reach;
+}
+
+static float penalised(const spt_sampling *o, float logit, int occurrences)
+{
+    double x = logit;
+    if (o->repeat_penalty > 0)
+        x = x > 0 ? x / o->repeat_penalty : x * o->repeat_penalty;
+    return (float)(x - occurrences * o->frequency_penalty -
+                   o->presence_penalty);
+}
+
+static void penalise(spt_sampler *s, const int32_t *text, int count)
+{
+    int first = first_penalised(s, count);
+    for (int i = first; i < count; i++)
+        if (text[i] >= 0 && text[i] < s->vocab &&
+            s->counts[text[i]] < UINT16_MAX)
+            s->counts[text[i]]++;
+    for (int i = first; i < count; i++) {
+        int32_t token = text[i];
+        if (token < 0 || token >= s->vocab || !s->counts[token])
+            continue;
+        s->logits[token] =
+            penalised(&s->options, s->logits[token], s->counts[token]);
+        s->counts[token] = 0;
+    }
+}
+
+/* The logits after bias and penalties. */
+static const float *adjust(spt_sampler *s, const float *logits,
+                           const int32_t *text, int count)
+{
+    if (!s->adjusts)
+        return logits;
+    memcpy(s->logits, logits, (size_t)s->vocab * sizeof *logits);
+    for (size_t i = 0; i < s->options.n_bias; i++)
+        s->logits[s->bias[i].token] += s->bias[i].bias;
+    if (penalises(&s->options))
+        penalise(s, text, count);
+    return s->logits;
+}
+
+/* Index of the highest, the first on a tie; -1 when there is none. */
+static int32_t highest(const float *logits, int vocab)
+{
+    int32_t best = -1;
+    float top = -INFINITY;
+    for (int32_t i = 0; i < vocab; i++)
+        if (logits[i] > top) {
+            top = logits[i];
+            best = i;
+        }
+    return best;
+}
+
+static spt_status nothing_to_choose(spt_error *err)
+{
+    return spt_fail(err, SPT_E_DEVICE,
+                    "sampling: no logit is a number above -infinity");
+}
+
+static double finite_logit(float x)
+{
+    return x > FLT_MAX ? FLT_MAX : x;
+}
+
+static int by_p(const void *a, const void *b)
+{
+    const spt_candidate *x = a, *y = b;
+    if (x->p != y->p)
+        return x->p < y->p ? 1 : -1;
+    return x->token < y->token ? -1 : 1;
+}
+
+/* All that may count, by logit; the k highest where k > 0. */
+static void collect(spt_sampler *s, const float *logits, double top)
+{
+    const spt_sampling *o = &s->options;
+    double scale = o->temperature > 1 ? o->temperature : 1;
+    double least = top - NEGLIGIBLE * scale;
+    size_t n = 0;
+    for (int32_t i = 0; i < s->vocab; i++)
+        if (finite_logit(logits[i]) >= least)
+            s->candidates[n++] = (spt_candidate){i, finite_logit(logits[i])};
+    qsort(s->candidates, n, sizeof *s->candidates, by_p);
+    if (o->top_k > 0 && n > (size_t)o->top_k)
+        n = (size_t)o->top_k;
+    s->n_candidates = n;
+}
+
+static double exp_sum(const spt_sampler *s, double top, double temperature)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->n_candidates; i++)
+        sum += exp((s->candidates[i].p - top) / temperature);
+    return sum;
+}
+
+static void keep_top_p(spt_sampler *s, double top)
+{
+    double p = s->options.top_p;
+    if (p <= 0 || p >= 1)
+        return;
+    double left = p * exp_sum(s, top, 1);
+    size_t n = 0;
+    while (n < s->n_candidates && left > 0)
+        left -= exp(s->candidates[n++].p - top);
+    s->n_candidates = n;
+}
+
+static void keep_min_p(spt_sampler *s, double top)
+{
+    if (s->options.min_p <= 0)
+        return;
+    double least = top + log(s->options.min_p);
+    while (s->n_candidates > 1 && s->candidates[s->n_candidates - 1].p < least)
+        s->n_candidates--;
+}
+
+static void to_probabilities(spt_sampler *s, double top)
+{
+    double temperature = s->options.temperature;
+    double sum = exp_sum(s, top, temperature);
+    for (size_t i = 0; i < s->n_candidates; i++) {
+        spt_candidate *c = &s->candidates[i];
+        c->p = exp((c->p - top) / temperature) / sum;
+    }
+}
+
+spt_status spt_sampler_candidates(spt_sampler *s, const float *logits,
+                                  const int32_t *text, int count,
+                                  const spt_candidate **candidates,
+                                  size_t *n_candidates, spt_error *err)
+{
+    const float *adjusted = adjust(s, logits, text, count);
+    int32_t best = highest(adjusted, s->vocab);
+    if (best < 0)
+        return nothing_to_choose(err);
+    if (s->options.temperature > 0) {
+        double top = finite_logit(adjusted[best]);
+        collect(s, adjusted, top);
+        keep_top_p(s, top);
+        keep_min_p(s, top);
+        to_probabilities(s, top);
+    } else {
+        s->candidates[0] = (spt_candidate){best, 1};
+        s->n_candidates = 1;
+    }
+    *candidates = s->candidates;
+    *n_candidates = s->n_candidates;
+    return SPT_OK;
+}
+
+int32_t spt_pick(const spt_candidate *candidates, size_t count, double u)
+{
+    for (size_t i = 0; i + 1 < count; i++) {
+        u -= candidates[i].p;
+        if (u < 0)
+            return candidates[i].token;
+    }
+    return candidates[count - 1].token;
+}
+
+spt_status spt_sampler_token(spt_sampler *s, const float *logits,
+                             const int32_t *text, int count, int32_t *token,
+                             double *logprob, spt_error *err)
+{
+    const spt_candidate *candidates;
+    size_t n;
+    SPT_TRY(
+        spt_sampler_candidates(s, logits, text, count, &candidates, &n, err));
+    double u =
+        n > 1 ? spt_random(s->options.seed, count, SPT_RANDOM_SAMPLE) : 0;
+    *token = spt_pick(candidates, n, u);
+    if (logprob)
+        *logprob = spt_logprob(logits, s->vocab, *token);
+    return SPT_OK;
+}
+
+static double log_sum(const float *logits, int vocab)
+{
+    int32_t best = highest(logits, vocab);
+    if (best < 0)
+        return NAN;
+    double top = finite_logit(logits[best]), sum = 0;
+    for (int32_t i = 0; i < vocab; i++)
+        if (!isnan(logits[i]))
+            sum += exp(finite_logit(logits[i]) - top);
+    return top + log(sum);
+}
+
+double spt_logprob(const float *logits, int vocab, int32_t token)
+{
+    return finite_logit(logits[token]) - log_sum(logits, vocab);
+}
+
+size_t spt_top_logprobs(const float *logits, int vocab, spt_candidate *top,
+                        size_t count)
+{
+    double all = log_sum(logits, vocab);
+    size_t n = 0;
+    for (int32_t i = 0; i < vocab && count > 0; i++) {
+        double x = finite_logit(logits[i]);
+        if (isnan(x) || (n == count && x <= top[n - 1].p))
+            continue;
+        size_t at = n < count ? n++ : n - 1;
+        while (at > 0 && top[at - 1].p < x) {
+            top[at] = top[at - 1];
+            at--;
+        }
+        top[at] = (spt_candidate){i, x};
+    }
+    for (size_t i = 0; i < n; i++)
+        top[i].p -= all;
+    return n;
+}

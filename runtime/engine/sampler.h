@@ -1,0 +1,65 @@
+/*
+ * From logits to a token.
+ *
+ * In this order, which is llama.cpp's: logit bias, penalties over the last
+ * tokens, top-k, top-p, min-p, temperature. Temperature 0 takes the highest
+ * logit after bias and penalties, the lowest id on a tie, and draws nothing.
+ * Everything is computed in double from the logits as they are, and the one
+ * random number of a position belongs to (seed, position): the token is a
+ * function of the logits, the text before it and the options alone.
+ */
+#ifndef SPT_SAMPLER_H
+#define SPT_SAMPLER_H
+
+#include <stddef.h>
+
+#include "error.h"
+#include "random.h"
+
+typedef struct spt_sampler spt_sampler;
+
+/* One candidate after the filters. */
+typedef struct spt_candidate {
+    int32_t token;
+    double p; /* probability; the candidates' add up to 1 */
+} spt_candidate;
+
+/* options are checked (SPT_E_USAGE names the field) and copied. */
+spt_status spt_sampler_open(const spt_sampling *options, int vocab,
+                            spt_sampler **sampler, spt_error *err);
+void spt_sampler_close(spt_sampler *sampler);
+
+/*
+ * The token after count tokens of text, whose logits are given (vocab of
+ * them): the token at position count. *logprob (may be NULL) is the natural
+ * log-softmax of the plain logits at it. Logits that are NaN never win; where
+ * all are NaN or -infinity: SPT_E_DEVICE.
+ */
+spt_status spt_sampler_token(spt_sampler *sampler, const float *logits,
+                             const int32_t *text, int count, int32_t *token,
+                             double *logprob, spt_error *err);
+
+/*
+ * The distribution that spt_sampler_token draws from, highest probability
+ * first (lower id first on ties); at temperature 0 one candidate. Valid until
+ * the sampler's next call.
+ */
+spt_status spt_sampler_candidates(spt_sampler *sampler, const float *logits,
+                                  const int32_t *text, int count,
+                                  const spt_candidate **candidates,
+                                  size_t *n_candidates, spt_error *err);
+
+/* The candidate whose part of [0, 1) holds u. */
+int32_t spt_pick(const spt_candidate *candidates, size_t count, double u);
+
+/* Natural log-softmax of the plain logits at token. */
+double spt_logprob(const float *logits, int vocab, int32_t token);
+
+/*
+ * The `count` most probable tokens by plain logits, with log-probabilities in
+ * p; the lowest ids on ties. Returns how many there are.
+ */
+size_t spt_top_logprobs(const float *logits, int vocab, spt_candidate *top,
+                        size_t count);
+
+#endif
