@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "gguf_make.h"
 #include "mem.h"
 #include "target.h"
 
@@ -95,85 +96,45 @@ static void test_configs(void)
     }
 }
 
-/* A GGUF header in the making. */
-static void put(spt_buf *b, uint64_t value, int bytes)
+/* A small GGUF; gives the bytes of its header. */
+static size_t make_gguf(spt_buf *b)
 {
-    for (int i = 0; i < bytes; i++) {
-        char c = (char)(value >> (8 * i));
-        spt_buf_add(b, &c, 1);
-    }
-}
-
-static void put_text(spt_buf *b, const char *text)
-{
-    put(b, strlen(text), 8);
-    spt_buf_puts(b, text);
-}
-
-static void put_int(spt_buf *b, const char *key, uint32_t value)
-{
-    put_text(b, key);
-    put(b, 4, 4);
-    put(b, value, 4);
-}
-
-static void put_tensor(spt_buf *b, const char *name, uint64_t n, uint64_t m,
-                       uint32_t type)
-{
-    put_text(b, name);
-    put(b, 2, 4);
-    put(b, n, 8);
-    put(b, m, 8);
-    put(b, type, 4);
-    put(b, 0, 8);
-}
-
-static void make_gguf(spt_buf *b)
-{
-    spt_buf_puts(b, "GGUF");
-    put(b, 3, 4);
-    put(b, 3, 8); /* tensors */
-    put(b, 7, 8); /* pairs */
-    put_text(b, "general.architecture");
-    put(b, 8, 4);
-    put_text(b, "llama");
-    put_int(b, "llama.block_count", 2);
-    put_int(b, "llama.embedding_length", 64);
-    put_int(b, "llama.feed_forward_length", 128);
-    put_int(b, "llama.attention.head_count", 9);
-    put_int(b, "llama.attention.head_count_kv", 3);
-    put_text(b, "tokenizer.ggml.tokens");
-    put(b, 9, 4);
-    put(b, 8, 4);
-    put(b, 3, 8);
-    for (int i = 0; i < 3; i++)
-        put_text(b, "tok");
-    put_tensor(b, "token_embd.weight", 64, 3, 8);
-    put_tensor(b, "blk.0.ffn_up.weight", 64, 128, 12);
-    put_tensor(b, "blk.0.attn_q.weight", 64, 64, 1);
+    static const char *const tokens[] = {"a", "b", "c"};
+    gguf_maker m = {0};
+    gguf_put_text(&m, "general.architecture", "llama");
+    gguf_put_int(&m, "llama.block_count", 2);
+    gguf_put_int(&m, "llama.embedding_length", 256);
+    gguf_put_int(&m, "llama.feed_forward_length", 128);
+    gguf_put_int(&m, "llama.attention.head_count", 9);
+    gguf_put_int(&m, "llama.attention.head_count_kv", 3);
+    gguf_put_texts(&m, "tokenizer.ggml.tokens", tokens, 3);
+    gguf_put_tensor(&m, "token_embd.weight", SPT_WEIGHT_Q8_0, 256, 3, NULL);
+    gguf_put_tensor(&m, "blk.0.ffn_up.weight", SPT_WEIGHT_Q4_K, 256, 128, NULL);
+    gguf_put_tensor(&m, "blk.0.attn_q.weight", SPT_WEIGHT_F16, 256, 64, NULL);
+    return gguf_finish(&m, b);
 }
 
 static void test_gguf(void)
 {
     spt_buf b = {0};
     spt_target t = {.name = "test"};
-    make_gguf(&b);
+    size_t header = make_gguf(&b);
     CHECK_OK(spt_target_gguf(b.data, b.size, "test.gguf", &t, &err), &err,
              "a GGUF header");
     CHECK_INT(t.kv_heads, 3, "gives the heads");
     CHECK_INT(t.vocab, 3, "the vocabulary's size");
     CHECK(t.tied_head, "and a tied head where there is no output");
-    CHECK_NEAR(t.weight_bytes, 64 * 3 * 34 / 32.0 + 8192 / 256 * 144 + 8192,
+    CHECK_NEAR(t.weight_bytes, 256 * 3 * 34 / 32.0 + 128 * 144 + 256 * 64 * 2,
                0.5, "and the bytes of its tensors");
     bool refused = true;
-    for (size_t n = 0; n < b.size; n++) {
+    for (size_t n = 0; n < header; n++) {
         char *part = malloc(n ? n : 1);
         memcpy(part, b.data, n);
         spt_target cut = {.name = "cut"};
         refused &= spt_target_gguf(part, n, "cut.gguf", &cut, &err) != SPT_OK;
         free(part);
     }
-    CHECK(refused, "every shorter one is refused");
+    CHECK(refused, "every shorter header is refused");
     b.data[8 + 8] = 0x7f; /* a number of pairs that no file holds */
     b.data[8 + 8 + 7] = 0x7f;
     CHECK(spt_target_gguf(b.data, b.size, "big.gguf", &t, &err) != SPT_OK,
