@@ -98,24 +98,6 @@ static spt_status make_problem(const prove_options *o, spt_problem *p,
     return SPT_OK;
 }
 
-static cJSON *proof_json(const spt_built *built, const char *problem,
-                         const spt_proof *proof)
-{
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "kernel", built->kernel.symbol);
-    cJSON_AddStringToObject(json, "config", built->kernel.config);
-    cJSON_AddStringToObject(json, "problem", problem);
-    spt_json_add4(json, "max_error", proof->max_error);
-    spt_json_add4(json, "bound", proof->bound);
-    cJSON_AddBoolToObject(json, "rows_bit_equal", proof->rows_bit_equal);
-    cJSON_AddNumberToObject(json, "reports", (double)proof->reports);
-    cJSON_AddNumberToObject(json, "spill_bytes", built->image.spill_bytes);
-    cJSON_AddBoolToObject(json, "ok", proof->ok);
-    if (proof->text[0])
-        cJSON_AddStringToObject(json, "text", proof->text);
-    return json;
-}
-
 static void print_json(const spt_problem *problem, const spt_offer *offer,
                        const spt_proof *proofs, size_t passed)
 {
@@ -126,7 +108,7 @@ static void print_json(const spt_problem *problem, const spt_offer *offer,
     cJSON *cases = cJSON_AddArrayToObject(root, "cases");
     for (size_t i = 0; i < offer->count; i++)
         cJSON_AddItemToArray(
-            cases, proof_json(&offer->attention[i], text, &proofs[i]));
+            cases, spt_proof_json(&offer->attention[i], text, &proofs[i]));
     cJSON_AddNumberToObject(root, "passed", (double)passed);
     cJSON_AddNumberToObject(root, "failed", (double)(offer->count - passed));
     spt_buf out = {0};

@@ -1,11 +1,7 @@
 #include "prove.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "sim.h"
 #include "verify_run.h"
 
 /* What rows are compared with. */
@@ -57,33 +53,6 @@ static spt_status expected_make(const spt_problem *problem, expected *want,
     return status;
 }
 
-static void blame(spt_proof *proof, const char *fmt, ...) SPT_PRINTF(2, 3);
-
-/* Keeps the first thing that was wrong. */
-static void blame(spt_proof *proof, const char *fmt, ...)
-{
-    if (proof->text[0])
-        return;
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(proof->text, sizeof proof->text, fmt, args);
-    va_end(args);
-}
-
-/* Moves what sim has reported since the last call into the proof. */
-static void take_reports(spt_machine *machine, spt_proof *proof)
-{
-    spt_sim_report report;
-    if (!machine->driver.is_sim)
-        return;
-    for (size_t i = 0; i < spt_sim_report_count(); i++)
-        if (spt_sim_report_get(i, &report)) {
-            proof->reports += report.count;
-            blame(proof, "%s", report.text);
-        }
-    spt_sim_clear();
-}
-
 /* Runs an instance into fresh result buffers (freed by results_free). */
 static void results_free(spt_verify_results *results)
 {
@@ -105,11 +74,11 @@ static spt_status run(spt_machine *machine, const spt_verify_kernels *kernels,
         return spt_fail(err, SPT_E_MEMORY, "proof: out of memory");
     }
     spt_status status = spt_verify_run(machine, kernels, in, results, err);
-    take_reports(machine, proof);
+    spt_proof_take_reports(proof, machine);
     proof->runs++;
     if (status == SPT_OK && !results->guards_ok) {
         proof->guards_ok = false;
-        blame(proof, "a result was written outside of its buffer");
+        spt_proof_blame(proof, "a result was written outside of its buffer");
     }
     if (status != SPT_OK)
         results_free(results);
@@ -139,29 +108,6 @@ static spt_status compute_rows(spt_machine *machine,
     return SPT_OK;
 }
 
-bool spt_proof_nearer(const spt_proof *proof, double error, double bound)
-{
-    /* An error that is no number is the nearest of all. */
-    return !(error * proof->bound <= proof->max_error * bound) ||
-           proof->bound == 0;
-}
-
-/* Keeps the error that comes nearest to its bound. */
-static void compare_error(spt_proof *proof, double seen, double right,
-                          double bound, const char *what, size_t row)
-{
-    double error = fabs(seen - right);
-    if (!(error <= bound)) {
-        proof->within_bound = false;
-        blame(proof, "%s of row %zu is %g, expected %g within %.3g", what, row,
-              seen, right, bound);
-    }
-    if (spt_proof_nearer(proof, error, bound)) {
-        proof->max_error = error;
-        proof->bound = bound;
-    }
-}
-
 /* Results of the whole instance against the reference. */
 static void compare_reference(const expected *want,
                               const spt_verify_results *results,
@@ -177,17 +123,18 @@ static void compare_reference(const expected *want,
                  row < (size_t)(token + 1) * heads; row++) {
                 double reach = want->reach[row];
                 for (size_t d = row * dim; d < (row + 1) * dim; d++)
-                    compare_error(proof,
-                                  (double)spt_half_to_float(in->problem.dtype,
-                                                            results->out[d]),
-                                  want->out[d],
-                                  spt_bound_out(in, want->out[d],
-                                                want->weight[d], reach,
-                                                visible),
-                                  "output", row);
-                compare_error(proof, (double)results->lse[row], want->lse[row],
-                              spt_bound_lse(in, want->lse[row], reach, visible),
-                              "LSE", row);
+                    spt_proof_compare(
+                        proof,
+                        (double)spt_half_to_float(in->problem.dtype,
+                                                  results->out[d]),
+                        want->out[d],
+                        spt_bound_out(in, want->out[d], want->weight[d], reach,
+                                      visible),
+                        "output", row);
+                spt_proof_compare(
+                    proof, (double)results->lse[row], want->lse[row],
+                    spt_bound_lse(in, want->lse[row], reach, visible), "LSE",
+                    row);
             }
         }
 }
@@ -209,10 +156,11 @@ static void compare_rows(const expected *want, int first, int width,
                        heads * sizeof(float)) == 0)
                 continue;
             proof->rows_bit_equal = false;
-            blame(proof,
-                  "token %d of sequence %d at width %d, batch %d differs in "
-                  "its bits from the same row alone",
-                  i, first + s, width, part->batch);
+            spt_proof_blame(
+                proof,
+                "token %d of sequence %d at width %d, batch %d differs in "
+                "its bits from the same row alone",
+                i, first + s, width, part->batch);
         }
 }
 
@@ -293,7 +241,7 @@ static void unload_kernels(spt_machine *machine, spt_verify_kernels *kernels)
 static spt_status faulted(spt_proof *proof, const spt_error *err)
 {
     proof->rows_bit_equal = false;
-    blame(proof, "%s", err->text);
+    spt_proof_blame(proof, "%s", err->text);
     return SPT_OK;
 }
 
@@ -324,13 +272,12 @@ static spt_status prove_all(spt_machine *machine, const spt_proof_set *set,
                             spt_proof *proofs, spt_error *err)
 {
     spt_verify_kernels base;
-    spt_proof alone = {.guards_ok = true};
+    spt_proof alone = spt_proof_begin();
     SPT_TRY(load_kernels(machine, set->base_attention, set->base_combine, &base,
                          err));
     spt_status status = compute_rows(machine, &base, random, &alone, err);
     unload_kernels(machine, &base);
     bool fault = status == SPT_E_DEVICE;
-    alone.within_bound = alone.rows_bit_equal = true;
     SPT_TRY(fault ? faulted(&alone, err) : status);
     for (size_t i = 0; i < set->count; i++) {
         const spt_built *attention = &set->attention[i];
@@ -339,11 +286,7 @@ static spt_status prove_all(spt_machine *machine, const spt_proof_set *set,
         if (!fault)
             SPT_TRY(prove_kernel(machine, set, attention, random, equal, proof,
                                  err));
-        int spills = attention->image.spill_bytes;
-        if (spills)
-            blame(proof, "%d bytes of registers are spilled", spills);
-        proof->ok = proof->within_bound && proof->rows_bit_equal &&
-                    proof->guards_ok && !proof->reports && !spills;
+        spt_proof_end(proof, &attention->image);
         if (set->done)
             set->done(set->user, i, proof);
     }

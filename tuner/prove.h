@@ -10,11 +10,8 @@
 #ifndef SPT_PROVE_H
 #define SPT_PROVE_H
 
-#include "build.h"
-#include "machine.h"
 #include "problem.h"
-
-struct spt_proof;
+#include "proof.h"
 
 typedef struct spt_proof_set {
     spt_problem problem; /* its fill is ignored: both are proved */
@@ -27,21 +24,9 @@ typedef struct spt_proof_set {
     /* Every width from 1 to 1 + D; else 1, half, and full. */
     bool every_width;
     /* Called after each kernel's proof, in order; or NULL. */
-    void (*done)(void *user, size_t i, const struct spt_proof *proof);
+    void (*done)(void *user, size_t i, const spt_proof *proof);
     void *user;
 } spt_proof_set;
-
-typedef struct spt_proof {
-    double max_error, bound; /* at the element nearest to its bound */
-    bool within_bound, rows_bit_equal, guards_ok;
-    uint64_t reports; /* of sim's checks */
-    uint64_t runs; /* launches that were compared */
-    bool ok; /* all of it, and no spills */
-    char text[320]; /* the first thing that was wrong, or "" */
-} spt_proof;
-
-/* The error is nearer to its bound than the one that the proof holds. */
-bool spt_proof_nearer(const spt_proof *proof, double error, double bound);
 
 /*
  * Proves each attention kernel with the combine; proofs has count entries. A
