@@ -1,5 +1,5 @@
 /*
- * spectune prove: one verify-attention problem, every config of its reduction
+ * spectune prove [verify_attention]: one problem, every config of its reduction
  * key, against the scalar reference and bit for bit against rows alone.
  */
 #include <cJSON.h>
@@ -64,7 +64,9 @@ static int parse(int argc, char **argv, prove_options *o)
     };
     const spt_usage usage = {
         .command = "spectune prove",
-        .summary = "Runs one verify-attention problem with every kernel that "
+        .summary = "Proves verify attention (spectune prove OPERATOR --help: "
+                   "other kernels): runs one verify-attention problem with "
+                   "every kernel that "
                    "is offered for it, compares results with a scalar "
                    "reference and every row, bit for bit, with the same row "
                    "computed alone.",
@@ -205,6 +207,11 @@ static spt_status prove(const prove_options *o, const spt_builder *builder,
 
 int spt_cmd_prove(int argc, char **argv)
 {
+    if (argc > 1 && argv[1][0] != '-') {
+        if (strcmp(argv[1], "verify_attention") != 0)
+            return spt_cmd_prove_operator(argc, argv);
+        argc--, argv++;
+    }
     prove_options o = {.mask = "chain",
                        .dtype = "bf16",
                        .device = "auto",

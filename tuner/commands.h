@@ -6,4 +6,7 @@
 #include "commands.def"
 #undef SPT_COMMAND
 
+/* spectune prove OPERATOR: what spt_cmd_prove leaves to it. */
+int spt_cmd_prove_operator(int argc, char **argv);
+
 #endif

@@ -35,7 +35,7 @@ try emit combine --arch sm80 group=4 head_dim=64 chunk=256 --ptx -
 has "PTX goes to standard output" "$out" ".target sm_80"
 
 refused "no kernel" 2 "--list" emit
-refused "an unknown kernel" 2 "combine, verify_attention" emit none --arch sm90
+refused "an unknown kernel" 2 "expected one of: " emit none --arch sm90
 refused "no architecture" 2 "--arch" emit combine group=8 head_dim=64 chunk=256
 refused "a missing parameter" 2 "group" emit verify_attention --arch sm90
 refused "an unknown parameter" 2 "none=1" "${problem[@]}" none=1

@@ -1,0 +1,58 @@
+-- RMS norm of rows: one CTA a row, the row in registers between the sum of its
+-- squares and the result. Threads follow from the width alone.
+
+local TYPES = { "fp32", "bf16", "fp16" }
+
+local function threads(p)
+  local vectors = p.width // 8
+  return math.min(512, (vectors + 31) // 32 * 32)
+end
+
+local function flags(p, separator)
+  return (p.offset and separator .. "offset" or "")
+    .. (p.add and separator .. "add" or "")
+end
+
+return {
+  name = "norm",
+  title = "RMS norm of rows, into or onto the residual stream",
+  problem = {
+    { name = "width", type = "int", min = 8, max = 32768,
+      doc = "numbers per row" },
+    { name = "in_type", type = "string", values = TYPES, default = "fp32",
+      doc = "type of the rows that are normed" },
+    { name = "out_type", type = "string", values = TYPES, default = "bf16",
+      doc = "type of the result" },
+    { name = "offset", type = "bool", default = false,
+      doc = "the weight is 1 + w" },
+    { name = "add", type = "bool", default = false,
+      doc = "the result is added to what out holds" },
+    { name = "gather", type = "bool", default = false,
+      doc = "rows of in are named by an index" },
+  },
+  params = {},
+  constraints = {
+    { "width is a multiple of 8", function(p)
+      return p.width % 8 == 0
+    end },
+  },
+  launch = function(p)
+    return { threads = threads(p), shared_bytes = 0, min_ctas = 0 }
+  end,
+  key = function(p)
+    return string.format("norm-1 w%d t%d %s %s%s", p.width, threads(p),
+      p.in_type, p.out_type, flags(p, " "))
+  end,
+  symbol = function(p)
+    return string.format("norm_w%d_%s_%s%s%s", p.width, p.in_type, p.out_type,
+      flags(p, "_"), p.gather and "_gather" or "")
+  end,
+  derive = function(p)
+    local vectors = p.width // 8
+    return {
+      VECTORS = vectors,
+      PER_THREAD = (vectors + threads(p) - 1) // threads(p),
+      WARPS = threads(p) // 32,
+    }
+  end,
+}

@@ -1,0 +1,29 @@
+# Faults planted into operators: their proofs fail and say where.
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+
+# planted NAME TEXT FILE SED PROOF...: a copy of the templates with one fault.
+planted() {
+    local home=$TMP/$1 name=$1 text=$2 file=$3
+    mkdir -p "$home"
+    cp -r archs templates profiles "$home"
+    sed -i "$4" "$home/templates/$file"
+    ! cmp -s "templates/$file" "$home/templates/$file"
+    ok "$name is planted"
+    shift 4
+    SPECTUNE_HOME=$home try prove "$@" --arch sm90 --device sim
+    is "$name fails its proof" "$status" 1
+    has "$name is told" "$out" "$text"
+}
+
+planted no-eps "expected" norm.cu 's/__fadd_rn(mean, args.eps)/mean/' \
+    norm width=64
+planted rows-beside "differs in its bits" norm.cu \
+    's/float squares = 0.0f;/float squares = gridDim.x * 1e-6f;/' \
+    norm width=64 out_type=fp32
+planted past-the-row "written outside of its rows" norm.cu \
+    's/args.out, out + vector/args.out, out + (row == 4 ? 8 : 0) + vector/' \
+    norm width=64
+planted reads-the-gap "never written" norm.cu \
+    's/args.in, in + vector/args.in, in + 8 + vector/' norm width=64
+tap_done

@@ -1,0 +1,284 @@
+/*
+ * spectune prove NAME [NAME=VALUE...]: one problem of an operator, every
+ * config of its space, against the scalar reference and bit for bit against
+ * the same rows in smaller parts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "json.h"
+#include "operator.h"
+#include "options.h"
+#include "template.h"
+
+typedef struct request {
+    const char *arch, *board_name, *device;
+    bool json, list;
+    spt_texts operands;
+    const spt_operator *op;
+    spt_config problem; /* of the template */
+    spt_config values; /* problem and run */
+} request;
+
+static void list_values(const spt_operator *op)
+{
+    const spt_op_value *v;
+    printf("%s\n", op->name);
+    for (size_t i = 0; (v = spt_operator_value_at(op, i)) != NULL; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "%s: %lld to %lld (default %lld)", v->doc,
+                 (long long)v->min, (long long)v->max, (long long)v->fallback);
+        printf("  %-12s ", v->name);
+        spt_print_wrapped(text, 15, 15);
+    }
+}
+
+/* The values of the run; those of the problem: spectune emit NAME --list. */
+static int list(const request *r)
+{
+    const spt_operator *op;
+    for (size_t i = 0; (op = spt_operator_at(i)) != NULL; i++)
+        if (!r->operands.count || strcmp(op->name, r->operands.values[0]) == 0)
+            list_values(op);
+    return 0;
+}
+
+static spt_status find_operator(request *r, spt_error *err)
+{
+    char names[512] = "verify_attention";
+    const spt_operator *op;
+    r->op = spt_operator_find(r->operands.values[0]);
+    if (r->op)
+        return SPT_OK;
+    for (size_t i = 0; (op = spt_operator_at(i)) != NULL; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, ", %s", op->name);
+    }
+    return spt_fail(err, SPT_E_USAGE,
+                    "%.40s: no operator that can be proved, expected one of: "
+                    "%s",
+                    r->operands.values[0], names);
+}
+
+/* A value of the run. */
+static spt_status read_value(request *r, const spt_op_value *v,
+                             const char *text, spt_error *err)
+{
+    char *end;
+    long long value = strtoll(text, &end, 10);
+    if (!*text || *end || value < v->min || value > v->max)
+        return spt_fail(err, SPT_E_USAGE,
+                        "%s=%.40s: expected an integer from %lld to %lld",
+                        v->name, text, (long long)v->min, (long long)v->max);
+    spt_config_set_int(&r->values, v->name, value);
+    return SPT_OK;
+}
+
+/* One operand NAME=VALUE: of the template, else of the run. */
+static spt_status read_operand(request *r, const spt_template *t,
+                               const char *text, spt_error *err)
+{
+    const char *equals = strchr(text, '=');
+    char name[32];
+    if (!equals || (size_t)(equals - text) >= sizeof name)
+        return spt_fail(err, SPT_E_USAGE, "%.40s: expected NAME=VALUE", text);
+    memcpy(name, text, (size_t)(equals - text));
+    name[equals - text] = 0;
+    if (spt_config_get(&r->values, name))
+        return spt_fail(err, SPT_E_USAGE, "%s: is given twice", name);
+    const spt_op_value *v = spt_operator_value(r->op, name);
+    if (v)
+        return read_value(r, v, equals + 1, err);
+    for (int i = 0; i < t->n_fields; i++) {
+        spt_value value;
+        if (strcmp(t->fields[i].name, name) != 0)
+            continue;
+        SPT_TRY(spt_field_parse(&t->fields[i], equals + 1, &value, err));
+        r->problem.values[r->problem.count++] = value;
+        r->values.values[r->values.count++] = value;
+        return SPT_OK;
+    }
+    return spt_fail(err, SPT_E_USAGE,
+                    "%s: %s has no value of that name (spectune emit %s --list "
+                    "and spectune prove %s --list show them)",
+                    name, r->op->name, r->op->name, r->op->name);
+}
+
+static spt_status read_operands(request *r, spt_gen *gen, spt_error *err)
+{
+    const spt_template *t;
+    const spt_op_value *v;
+    SPT_TRY(find_operator(r, err));
+    SPT_TRY(spt_gen_template(gen, r->op->name, &t, err));
+    for (int i = 1; i < r->operands.count; i++)
+        SPT_TRY(read_operand(r, t, r->operands.values[i], err));
+    for (size_t i = 0; (v = spt_operator_value_at(r->op, i)) != NULL; i++)
+        if (!spt_config_get(&r->values, v->name))
+            spt_config_set_int(&r->values, v->name, v->fallback);
+    return SPT_OK;
+}
+
+/* Completes the values by those of a config; they are all of the problem. */
+static void complete(request *r, const spt_config *config)
+{
+    for (int i = 0; i < config->count; i++)
+        if (!spt_config_get(&r->values, config->values[i].name) &&
+            r->values.count < SPT_CONFIG_MAX)
+            r->values.values[r->values.count++] = config->values[i];
+}
+
+static spt_status build(request *r, const spt_builder *builder,
+                        spt_built **built, size_t *count, spt_error *err)
+{
+    spt_config *configs;
+    SPT_TRY(spt_gen_space(builder->gen, r->op->name, &r->problem,
+                          builder->board, &configs, count, err));
+    complete(r, &configs[0]);
+    spt_build_item *items = spt_calloc(*count, sizeof *items);
+    *built = spt_calloc(*count, sizeof **built);
+    spt_status status = SPT_OK;
+    if (!items || !*built)
+        status = spt_fail(err, SPT_E_MEMORY, "%s: out of memory", r->op->name);
+    for (size_t i = 0; status == SPT_OK && i < *count; i++)
+        items[i] = (spt_build_item){r->op->name, configs[i]};
+    if (status == SPT_OK)
+        status = spt_build(builder, items, *count, *built, err);
+    spt_free(items);
+    spt_free(configs);
+    if (status != SPT_OK)
+        spt_free(*built);
+    return status;
+}
+
+static void print_json(const char *problem, const spt_built *built,
+                       const spt_proof *proofs, size_t count, size_t passed)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "spectune.proof/1");
+    cJSON *cases = cJSON_AddArrayToObject(root, "cases");
+    for (size_t i = 0; i < count; i++)
+        cJSON_AddItemToArray(cases,
+                             spt_proof_json(&built[i], problem, &proofs[i]));
+    cJSON_AddNumberToObject(root, "passed", (double)passed);
+    cJSON_AddNumberToObject(root, "failed", (double)(count - passed));
+    spt_buf out = {0};
+    spt_json_print(root, &out);
+    puts(out.data ? out.data : "");
+    spt_buf_free(&out);
+    cJSON_Delete(root);
+}
+
+static void print_text(const char *problem, const spt_built *built,
+                       const spt_proof *proofs, size_t count, size_t passed)
+{
+    printf("%s\n", problem);
+    for (size_t i = 0; i < count; i++) {
+        const spt_proof *proof = &proofs[i];
+        printf("%-4s  %s  registers %d  error %.2g of %.2g\n",
+               proof->ok ? "ok" : "FAIL", built[i].kernel.symbol,
+               built[i].image.registers, proof->max_error, proof->bound);
+        if (!proof->ok)
+            printf("      %s\n", proof->text);
+    }
+    printf("%zu passed, %zu failed\n", passed, count - passed);
+}
+
+static spt_status prove_built(const request *r, const spt_board *board,
+                              const spt_built *built, size_t count,
+                              bool *all_ok, spt_error *err)
+{
+    spt_device_choice choice = strcmp(r->device, "sim") == 0 ? SPT_DEVICE_SIM
+                               : strcmp(r->device, "gpu") == 0
+                                   ? SPT_DEVICE_GPU
+                                   : SPT_DEVICE_AUTO;
+    spt_machine machine;
+    SPT_TRY(spt_machine_open(board, choice, true, &machine, err));
+    spt_proof *proofs = spt_calloc(count, sizeof *proofs);
+    spt_status status = proofs ? spt_op_prove(&machine, r->op, &r->values,
+                                              built, count, proofs, err)
+                               : spt_fail(err, SPT_E_MEMORY, "out of memory");
+    if (status == SPT_OK) {
+        char problem[640];
+        size_t passed = 0;
+        snprintf(problem, sizeof problem, "%s on %s: ", r->op->name,
+                 machine.name);
+        size_t used = r->json ? 0 : strlen(problem);
+        spt_config_text(&r->values, problem + used, sizeof problem - used);
+        for (size_t i = 0; i < count; i++)
+            passed += proofs[i].ok;
+        *all_ok = passed == count;
+        if (r->json)
+            print_json(problem, built, proofs, count, passed);
+        else
+            print_text(problem, built, proofs, count, passed);
+    }
+    spt_free(proofs);
+    spt_machine_close(&machine);
+    return status;
+}
+
+static spt_status prove(request *r, const spt_builder *builder, bool *all_ok,
+                        spt_error *err)
+{
+    spt_built *built;
+    size_t count;
+    SPT_TRY(read_operands(r, builder->gen, err));
+    SPT_TRY(build(r, builder, &built, &count, err));
+    spt_status status =
+        prove_built(r, builder->board, built, count, all_ok, err);
+    for (size_t i = 0; i < count; i++)
+        spt_built_free(&built[i]);
+    spt_free(built);
+    return status;
+}
+
+static int parse(int argc, char **argv, request *r)
+{
+    const spt_option options[] = {
+        {"arch", 0, SPT_OPTION_TEXT, &r->arch, "ARCH", "architecture (sm90)", 0,
+         0},
+        {"board", 0, SPT_OPTION_TEXT, &r->board_name, "NAME|FILE.lua",
+         "board; default: the architecture's first", 0, 0},
+        {"device", 0, SPT_OPTION_CHOICE, &r->device, "auto|sim|gpu",
+         "what runs the kernels (auto: a fitting GPU, else sim)", 0, 0},
+        {"list", 0, SPT_OPTION_FLAG, &r->list, NULL,
+         "the run-time values of an operator", 0, 0},
+        {"json", 0, SPT_OPTION_FLAG, &r->json, NULL, "print JSON", 0, 0},
+    };
+    const spt_usage usage = {
+        .command = "spectune prove",
+        .operands = "OPERATOR [NAME=VALUE...]",
+        .min_operands = 1,
+        .max_operands = SPT_LIST_MAX,
+        .summary = "Runs one problem of an operator with every kernel of its "
+                   "space, compares results with a scalar reference and every "
+                   "row, bit for bit, with the same row in smaller parts.",
+        .options = options,
+        .count = sizeof options / sizeof *options,
+    };
+    return spt_options(&usage, argc, argv, &r->operands);
+}
+
+int spt_cmd_prove_operator(int argc, char **argv)
+{
+    request r = {.device = "auto"};
+    int status = parse(argc, argv, &r);
+    if (status >= 0)
+        return status;
+    if (r.list)
+        return list(&r);
+    spt_error err = {0};
+    spt_board board;
+    spt_builder builder = {.board = &board};
+    bool all_ok = false;
+    spt_status result =
+        spt_builder_open(&builder, r.arch, r.board_name, &board, &err);
+    if (result == SPT_OK)
+        result = prove(&r, &builder, &all_ok, &err);
+    spt_builder_close(&builder);
+    if (result != SPT_OK)
+        return spt_exit_error("spectune prove", &err);
+    return all_ok ? 0 : 1;
+}
