@@ -147,6 +147,12 @@ typedef struct spt_sampling {
     size_t n_bias;
 } spt_sampling;
 
+/* How drafts become text. */
+typedef enum spt_accept_rule {
+    SPT_ACCEPT_MATCH = 0, /* the text is the one without drafts */
+    SPT_ACCEPT_REJECTION = 1, /* its distribution is, where drafts are drawn */
+} spt_accept_rule;
+
 #ifdef __cplusplus
 }
 #endif

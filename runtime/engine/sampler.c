@@ -101,6 +101,11 @@ void spt_sampler_close(spt_sampler *s)
     spt_free(s);
 }
 
+uint64_t spt_sampler_seed(const spt_sampler *s)
+{
+    return s->options.seed;
+}
+
 static int first_penalised(const spt_sampler *s, int count)
 {
     int reach = s->options.penalty_tokens;

@@ -28,6 +28,7 @@ typedef struct spt_candidate {
 spt_status spt_sampler_open(const spt_sampling *options, int vocab,
                             spt_sampler **sampler, spt_error *err);
 void spt_sampler_close(spt_sampler *sampler);
+uint64_t spt_sampler_seed(const spt_sampler *sampler);
 
 /*
  * The token after count tokens of text, whose logits are given (vocab of
