@@ -86,13 +86,13 @@ const char *spt_op_text(const spt_op_case *c, const char *name)
 }
 
 /* Elements between rows: pad, or so many that the last row is far out. */
-static size_t row_stride(const spt_op_case *c, size_t rows, size_t width)
+void spt_op_spread(const spt_op_case *c, spt_op_buffer *b)
 {
-    size_t stride = width + (size_t)spt_op_int(c, "pad");
-    size_t far = rows > 1 ? (size_t)INT32_MAX / (rows - 1) + 64 : 0;
-    if (spt_op_int(c, "far") && stride < far)
-        stride = far;
-    return (stride + 7) / 8 * 8;
+    b->stride = b->width + (size_t)spt_op_int(c, "pad");
+    size_t far = b->rows > 1 ? (size_t)INT32_MAX / (b->rows - 1) + 64 : 0;
+    if (spt_op_int(c, "far") && b->stride < far)
+        b->stride = far;
+    b->stride = (b->stride + 7) / 8 * 8;
 }
 
 spt_op_buffer *spt_op_add(spt_op_case *c, const char *name, spt_element type,
@@ -108,7 +108,9 @@ spt_op_buffer *spt_op_add(spt_op_case *c, const char *name, spt_element type,
                          .by_row = by_row,
                          .rows = rows,
                          .width = width};
-    b->stride = by_row ? row_stride(c, rows, width) : width;
+    b->stride = width;
+    if (by_row)
+        spt_op_spread(c, b);
     size_t count = rows * width;
     b->data = spt_arena_alloc(&c->arena, count + 1, spt_element_bytes(type));
     if (result) {

@@ -107,6 +107,9 @@ spt_op_buffer *spt_op_add(spt_op_case *c, const char *name, spt_element type,
                           spt_role role, bool by_row, size_t rows,
                           size_t width);
 
+/* The stride of buffers by row, for one that is not. */
+void spt_op_spread(const spt_op_case *c, spt_op_buffer *buffer);
+
 /* Normal-like numbers times scale. */
 void spt_op_fill(const spt_op_case *c, spt_op_buffer *buffer, double scale);
 /* Whole numbers from low to high. */

@@ -138,12 +138,16 @@ struct VerifyArgs {
     float cap, cap_log2;    /* scale / softcap, softcap * log2(e) */
 };
 
+#line 1 "templates/sequence.cu"
+/* For kernels whose arguments have q_start, kv_len and tree of verify_args.cu. */
+
 /* Where one sequence stands: tokens of its draft block and what precedes. */
 struct Sequence {
     int first, tokens, context;
 };
 
-__device__ __forceinline__ Sequence sequence_of(const VerifyArgs &args, int s)
+template <typename Args>
+__device__ __forceinline__ Sequence sequence_of(const Args &args, int s)
 {
     Sequence sequence;
     sequence.first = args.q_start[s];
@@ -153,14 +157,15 @@ __device__ __forceinline__ Sequence sequence_of(const VerifyArgs &args, int s)
 }
 
 /* Position of a draft token: context + depth, -1 past the block. */
-__device__ __forceinline__ int position_of(const VerifyArgs &args,
+template <typename Args>
+__device__ __forceinline__ int position_of(const Args &args,
                                            const Sequence &sequence, int token)
 {
     if (token >= sequence.tokens)
         return -1;
-#line 49 "templates/verify_args.cu"
+#line 26 "templates/sequence.cu"
     return sequence.context + __popc(args.tree[sequence.first + token]) - 1;
-#line 53 "templates/verify_args.cu"
+#line 30 "templates/sequence.cu"
 }
 #line 4 "templates/combine.cu"
 constexpr int HEAD_DIM = 64;

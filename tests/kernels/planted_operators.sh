@@ -26,4 +26,10 @@ planted past-the-row "written outside of its rows" norm.cu \
     norm width=64
 planted reads-the-gap "never written" norm.cu \
     's/args.in, in + vector/args.in, in + 8 + vector/' norm width=64
+planted slot-for-position "q_out of row 2 is" rotary.cu \
+    's/int position = position_of.*/int position = sequence.context + token;/' \
+    rotary head_dim=64 tree=true tokens=9
+planted wrong-page "read of global memory never written" rotary.cu \
+    's/args.page_table_stride + slot/args.page_table_stride + 1 + slot/' \
+    rotary head_dim=64 page_size=256
 tap_done
