@@ -127,17 +127,17 @@ static void test_right_drafts(void)
     spt_sequence_open(&s, pool);
     spt_sequence_append(&s, start, 2, &err);
     spt_draft_clear(&d);
-    /* 0 -> 1 (token 3) -> 3 (token 4); 2 and 4 are wrong siblings. */
+    /* 0 -> 1 (token 3) -> 4 (token 4); 2 and 3 are wrong siblings. */
     const int parents[] = {0, 0, 1, 1};
-    const int32_t tokens[] = {3, 5, 4, 1};
+    const int32_t tokens[] = {3, 5, 1, 4};
     for (int i = 0; i < 4; i++)
         spt_draft_add(&d, parents[i], tokens[i], NULL);
-    logits[0 * VOCAB + 3] = logits[1 * VOCAB + 4] = logits[3 * VOCAB + 2] = 1;
+    logits[0 * VOCAB + 3] = logits[1 * VOCAB + 4] = logits[4 * VOCAB + 2] = 1;
     CHECK_OK(spt_accept(sampler, SPT_ACCEPT_MATCH, &d, logits, VOCAB, &s, true,
                         &a, &err),
              &err, "a tree with a right path");
     CHECK(a.count == 3 && a.nodes == 3 && a.offered == 2 && a.path[1] == 1 &&
-              a.path[2] == 3,
+              a.path[2] == 4,
           "is followed to its end");
     CHECK(s.n_tokens == 5 && s.tokens[2] == 3 && s.tokens[3] == 4 &&
               s.tokens[4] == 2,
