@@ -6,6 +6,7 @@
 #include "operator.h"
 #include "rotary.h"
 
+enum { DIM_MAX = 512 };
 enum { Q, K, V, Q_OUT, K_CACHE, V_CACHE, COS_SIN, Q_WEIGHT, K_WEIGHT, SHAPE };
 
 static size_t rotated(const spt_op_case *c)
@@ -43,10 +44,12 @@ static spt_status make(spt_op_case *c, spt_error *err)
     size_t positions = SPT_OP_CONTEXT_MAX + SPT_TREE_NODES;
     spt_op_buffer *table = spt_op_add(c, "cos_sin", SPT_ELEMENT_F32,
                                       SPT_ROLE_IN, false, positions, 2 * pairs);
-    const spt_rotary_params params = {.dim = (int)rotated(c), .theta = 1e4};
+    float frequency[DIM_MAX / 2];
+    for (size_t pair = 0; pair < pairs; pair++)
+        frequency[pair] = (float)pow(1e4, -(double)pair / (double)pairs);
     if (!c->failed)
-        SPT_TRY(spt_rotary_table(&params, 0, (int64_t)positions,
-                                 (float *)table->data, err));
+        spt_rotary_table(frequency, (int)pairs, 1, 0, (int64_t)positions,
+                         (float *)table->data);
     for (int i = 0; i < 2; i++)
         spt_op_fill(c,
                     spt_op_add(c, i ? "k_weight" : "q_weight", SPT_ELEMENT_F32,
@@ -97,7 +100,6 @@ static void rotate(const spt_op_case *c, size_t position, double *x,
 
 static void expect_token(spt_op_case *c, size_t s, size_t i)
 {
-    enum { DIM_MAX = 512 };
     spt_op_buffer *const b = c->buffers;
     double x[DIM_MAX], off[DIM_MAX];
     size_t dim = (size_t)spt_op_int(c, "head_dim");

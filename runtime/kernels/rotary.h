@@ -6,7 +6,7 @@
  * (verify.h): slot context + i, position context + depth.
  *
  * Angles come from a table, so that every kind of scaling is one kernel:
- * cos_sin[position][pair] = (cos, sin) * attention factor, made by
+ * cos_sin[position][pair] = (cos, sin) * magnitude, made by
  * spt_rotary_table. Numbers past rotary_dim pass unrotated.
  */
 #ifndef SPT_ROTARY_H
@@ -36,31 +36,12 @@ spt_status spt_rotary_launch(const spt_driver *driver,
                              int64_t max_tokens, CUstream stream,
                              spt_error *err);
 
-typedef enum spt_rotary_scaling {
-    SPT_ROTARY_PLAIN,
-    SPT_ROTARY_LINEAR, /* positions / factor */
-    SPT_ROTARY_LLAMA3, /* low frequencies / factor, blended in between */
-    SPT_ROTARY_YARN, /* by rotations per original context, with temperature */
-} spt_rotary_scaling;
-
-/* Zero means the usual value where one is given. */
-typedef struct spt_rotary_params {
-    int dim; /* rotated numbers of a head, even */
-    double theta; /* base of the frequencies */
-    spt_rotary_scaling scaling;
-    double factor; /* of LINEAR, LLAMA3, YARN */
-    double original_context; /* of LLAMA3, YARN: positions trained on */
-    double low_freq_factor, high_freq_factor; /* of LLAMA3 (1, 4) */
-    double beta_fast, beta_slow; /* of YARN (32, 1) */
-    double attention_factor; /* of YARN (0.1 ln(factor) + 1) */
-    const float *freq_factors; /* (dim / 2) divisors of frequencies, or NULL */
-} spt_rotary_params;
-
 /*
- * Rows [first, first + count) of the table, (count, dim / 2, 2), computed in
- * double from theta^(-2i/dim). SPT_E_USAGE for parameters without sense.
+ * Rows [first, first + count) of the table, (count, pairs, 2), computed in
+ * double: a pair turns by `frequency` radians per position, both its numbers
+ * are multiplied by magnitude. runtime/model/rope.h gives both for a model.
  */
-spt_status spt_rotary_table(const spt_rotary_params *params, int64_t first,
-                            int64_t count, float *cos_sin, spt_error *err);
+void spt_rotary_table(const float *frequency, int pairs, double magnitude,
+                      int64_t first, int64_t count, float *cos_sin);
 
 #endif
