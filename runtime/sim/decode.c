@@ -391,6 +391,8 @@ static spt_status add_comparison(decoder *d, const ptx_insn *src,
 
 static bool is_comparison(const ptx_insn *src)
 {
+    if (sim_compares_packed(src))
+        return false;
     return src->op == PTX_OP_SET ||
            (src->op == PTX_OP_SETP &&
             (src->n_operands > 3 || src->operands[0].pair));

@@ -98,6 +98,14 @@ extern const sim_handler sim_flow_header, sim_flow_next, sim_flow_guard,
 sim_op sim_warp_op(const ptx_insn *insn);
 /* engine_move.c: mov of vectors and predicates, selp of them, cvta; NULL. */
 sim_op sim_move_op(const ptx_insn *insn);
+/* engine_compare.c: what follows the comparison of set and setp, min and max
+   of three; NULL. */
+sim_op sim_compare_op(const ptx_insn *insn);
+/* set and setp of packed halves are one operation. */
+bool sim_compares_packed(const ptx_insn *insn);
+bool sim_takes_three(const ptx_insn *insn); /* min and max: not two */
+/* engine_convert.c: cvt.pack and other conversions lane by lane; NULL. */
+sim_op sim_convert_op(const ptx_insn *insn);
 
 #define SIM_NO_GUARD UINT32_MAX
 

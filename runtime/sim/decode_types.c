@@ -3,6 +3,32 @@
 
 #include "decode.h"
 
+/* Place 1 of an instruction with a second type for some of its operands. */
+static ptx_type mixed_type(const ptx_insn *insn, bool second)
+{
+    return (ptx_type)insn->types[second && insn->n_types > 1];
+}
+
+static ptx_type mbarrier_type(const ptx_insn *insn, int at, ptx_type otherwise)
+{
+    switch (insn->op) {
+    case PTX_OP_MBARRIER_INIT:
+    case PTX_OP_MBARRIER_EXPECT_TX:
+    case PTX_OP_MBARRIER_COMPLETE_TX:
+        return PTX_B32;
+    case PTX_OP_MBARRIER_ARRIVE:
+    case PTX_OP_MBARRIER_ARRIVE_DROP:
+        return at == 2 ? PTX_B32 : PTX_B64;
+    case PTX_OP_MBARRIER_TEST_WAIT:
+    case PTX_OP_MBARRIER_TRY_WAIT:
+        return at == 0                                     ? PTX_PRED
+               : at == 2 && !ptx_has(insn, PTX_MOD_PARITY) ? PTX_B64
+                                                           : PTX_B32;
+    default:
+        return otherwise;
+    }
+}
+
 ptx_type sim_operand_type(const ptx_insn *insn, int at)
 {
     ptx_type first = insn->n_types ? (ptx_type)insn->types[0] : PTX_B32;
@@ -11,6 +37,11 @@ ptx_type sim_operand_type(const ptx_insn *insn, int at)
         if (at)
             return at == 3 ? PTX_B32 : (ptx_type)insn->types[1];
         return first;
+    case PTX_OP_ADD:
+    case PTX_OP_SUB:
+        return mixed_type(insn, at == 1);
+    case PTX_OP_FMA:
+        return mixed_type(insn, at == 1 || at == 2);
     case PTX_OP_SET:
         return at == 0 ? first : at == 3 ? PTX_PRED : (ptx_type)insn->types[1];
     case PTX_OP_SLCT:
@@ -53,18 +84,6 @@ ptx_type sim_operand_type(const ptx_insn *insn, int at)
         return at == 2 ? PTX_B64 : first;
     case PTX_OP_ATOM:
         return first;
-    case PTX_OP_MBARRIER_INIT:
-    case PTX_OP_MBARRIER_EXPECT_TX:
-    case PTX_OP_MBARRIER_COMPLETE_TX:
-        return PTX_B32;
-    case PTX_OP_MBARRIER_ARRIVE:
-    case PTX_OP_MBARRIER_ARRIVE_DROP:
-        return at == 2 ? PTX_B32 : PTX_B64;
-    case PTX_OP_MBARRIER_TEST_WAIT:
-    case PTX_OP_MBARRIER_TRY_WAIT:
-        return at == 0                                     ? PTX_PRED
-               : at == 2 && !ptx_has(insn, PTX_MOD_PARITY) ? PTX_B64
-                                                           : PTX_B32;
     case PTX_OP_WMMA_LOAD_A:
     case PTX_OP_WMMA_LOAD_B:
     case PTX_OP_WMMA_LOAD_C:
@@ -74,12 +93,13 @@ ptx_type sim_operand_type(const ptx_insn *insn, int at)
         return first == PTX_F64 && at != 2 ? PTX_F64 : PTX_B32;
     case PTX_OP_CREATEPOLICY:
         return at ? PTX_B32 : PTX_B64;
+    case PTX_OP_CVT_PACK:
     case PTX_OP_FNS:
     case PTX_OP_DP4A:
     case PTX_OP_DP2A:
         return PTX_B32;
     default:
-        return first;
+        return mbarrier_type(insn, at, first);
     }
 }
 

@@ -192,6 +192,8 @@ static bool is_plain(const ptx_insn *insn)
     bool pred = insn->n_types && insn->types[0] == PTX_PRED;
     if (insn->op == PTX_OP_SETP)
         return true;
+    if (sim_takes_three(insn))
+        return false;
     for (int i = 0; i < insn->n_operands; i++) {
         const ptx_operand *o = &insn->operands[i];
         if (o->kind == PTX_VECTOR || o->negated || o->pair ||

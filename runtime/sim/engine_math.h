@@ -327,6 +327,9 @@ static inline uint32_t half_out(double x, int kind, uint64_t flags)
                                  : narrow_bits(x, 5, 10, mode));
     if (flags & SIM_FTZ && !kind && !(h & 0x7c00))
         h &= 0x8000;
+    uint32_t inf = kind ? 0x7f80 : 0x7c00;
+    if (flags & SIM_SATFINITE && (h & 0x7fff) == inf)
+        h--;
     if (x != x)
         h = 0x7fff;
     if (flags & SIM_SAT) {
@@ -336,6 +339,18 @@ static inline uint32_t half_out(double x, int kind, uint64_t flags)
     if (flags & SIM_RELU && x == x && h & 0x8000)
         h = 0;
     return h;
+}
+
+/* tf32: f32 with 10 fraction bits. */
+static inline uint32_t to_tf32(float x, uint64_t flags)
+{
+    if (x != x)
+        return SIM_NAN_F32;
+    uint32_t bits =
+        (uint32_t)narrow_bits((double)x, 8, 10, (uint32_t)flags & SIM_ROUND);
+    if (flags & SIM_SATFINITE && (bits & 0x3ffff) == 0x3fc00)
+        bits--;
+    return flags & SIM_RELU && bits >> 18 ? 0 : bits << 13;
 }
 
 static inline uint32_t add_half(uint32_t a, uint32_t b, int kind,
@@ -390,12 +405,29 @@ static inline uint32_t least_half(uint32_t a, uint32_t b, int kind, bool most,
     return (uint32_t)least_bits(a, b, 16, kind ? 0x7f80 : 0x7c00, most, nan);
 }
 
+/* The least magnitude under the product of the signs. */
+static inline uint32_t xorsign_half(uint32_t a, uint32_t b, int kind, bool most,
+                                    bool nan, uint64_t flags)
+{
+    uint32_t r = least_half(a & 0x7fff, b & 0x7fff, kind, most, nan, flags);
+    return r == 0x7fff ? r : r | ((a ^ b) & 0x8000);
+}
+
 static inline float least_f32(float a, float b, bool most, bool nan,
                               uint64_t flags)
 {
     return f32_of((uint32_t)least_bits(bits_of(in_f32(a, flags)),
                                        bits_of(in_f32(b, flags)), 32,
                                        0x7f800000, most, nan));
+}
+
+static inline float xorsign_f32(float a, float b, bool most, bool nan,
+                                uint64_t flags)
+{
+    float r = least_f32(f32_of(bits_of(a) & 0x7fffffff),
+                        f32_of(bits_of(b) & 0x7fffffff), most, nan, flags);
+    uint32_t sign = (bits_of(a) ^ bits_of(b)) & 0x80000000;
+    return r != r ? r : f32_of(bits_of(r) | sign);
 }
 
 static inline double least_f64(double a, double b, bool most)
@@ -555,20 +587,62 @@ static inline double round_whole(double x, uint64_t flags)
     return copysign(r, x);
 }
 
+/*
+ * A format of e exponent and m fraction bits, whose greatest number is most,
+ * without infinity: what is larger saturates. Of one exponent bit more it
+ * never overflows, and its lower bits are the same.
+ */
+static inline uint32_t to_small(double x, int e, int m, uint32_t most,
+                                uint32_t nan, uint64_t flags)
+{
+    uint32_t sign = signbit(x) ? 1u << (e + m) : 0;
+    if (x != x)
+        return nan;
+    if (flags & SIM_RELU && sign)
+        return 0;
+    double scale = f64_of((uint64_t)(1023 - (1 << (e - 1))) << 52);
+    double size = fabs(x) > 1e6 ? 1e6 : fabs(x);
+    uint32_t bits = (uint32_t)narrow_bits(size * scale, e + 1, m, SIM_RN);
+    return sign | (bits > most ? most : bits);
+}
+
 /* fp8: e4m3 has no infinity, e5m2 has; both saturate. */
 static inline uint32_t to_fp8(double x, bool e5m2, uint64_t flags)
 {
-    uint32_t sign = signbit(x) ? 0x80 : 0, most = e5m2 ? 0x7b : 0x7e;
-    double limit = e5m2 ? 57344.0 : 448.0;
-    if (x != x)
-        return 0x7f;
-    if (flags & SIM_RELU && sign)
-        return 0;
-    if (fabs(x) > limit)
-        return sign | most;
-    uint32_t bits = (uint32_t)(e5m2 ? narrow_bits(fabs(x), 5, 2, SIM_RN)
-                                    : narrow_bits(fabs(x) / 256, 5, 3, SIM_RN));
-    return sign | (bits > most ? most : bits);
+    return e5m2 ? to_small(x, 5, 2, 0x7b, 0x7f, flags)
+                : to_small(x, 4, 3, 0x7e, 0x7f, flags);
+}
+
+/* fp6 and fp4 have no NaN: it becomes the greatest number. */
+#define TO_E2M3(x, flags) to_small(x, 2, 3, 0x1f, 0x1f, flags)
+#define TO_E3M2(x, flags) to_small(x, 3, 2, 0x1f, 0x1f, flags)
+#define TO_E2M1(x, flags) to_small(x, 2, 1, 0x7, 0x7, flags)
+
+/* The value of fp6 or fp4 bits: all exponents count. */
+static inline double from_small(uint32_t bits, int e, int m)
+{
+    bits &= (2u << (e + m)) - 1;
+    double scale = f64_of((uint64_t)(1023 + (1 << (e - 1))) << 52);
+    double size = widen_bits(bits & ((1u << (e + m)) - 1), e + 1, m) * scale;
+    return bits >> (e + m) ? -size : size;
+}
+
+/* ue8m0: the exponent of |x|, to zero or away from it; NaN is 0xff. */
+static inline uint32_t to_e8m0(float x, uint64_t flags)
+{
+    uint32_t bits = bits_of(x) & 0x7fffffff;
+    if (bits > 0x7f800000)
+        return 0xff;
+    bool up = (flags & SIM_ROUND) == SIM_RP && bits < 0x7f800000 &&
+              bits > 0x00400000 && bits & 0x007fffff;
+    uint32_t r = (bits >> 23) + up;
+    return r == 0xff && flags & SIM_SATFINITE ? 0xfe : r;
+}
+
+static inline uint32_t from_e8m0(uint32_t bits)
+{
+    bits &= 0xff;
+    return bits == 0xff ? 0x7fff : bits ? bits << 7 : 0x0040;
 }
 
 static inline double from_fp8(uint32_t bits, bool e5m2)

@@ -4,55 +4,7 @@
  */
 #include <string.h>
 
-#include "engine_int.h"
-
-static uint64_t get(const sim_insn *in, const uint8_t *regs, int operand,
-                    unsigned lane)
-{
-    uint64_t value = 0;
-    const sim_arg *arg = &in->args->arg[in->args->first[operand]];
-    memcpy(&value, regs + arg->slot + lane * arg->width, arg->width);
-    return value;
-}
-
-static void put(const sim_arg *arg, uint8_t *regs, unsigned lane,
-                uint64_t value)
-{
-    if (arg->flags & SIM_ARG_SINK)
-        return;
-    if (arg->width == 4 && ptx_type_bytes((ptx_type)arg->type) == 2)
-        value &= 0xffff;
-    memcpy(regs + arg->slot + lane * arg->width, &value,
-           arg->width < 8 ? arg->width : 8);
-}
-
-static const sim_arg *arg_of(const sim_insn *in, int operand)
-{
-    return &in->args->arg[in->args->first[operand]];
-}
-
-static uint32_t pred_of(const sim_insn *in, const uint8_t *regs, int operand)
-{
-    uint32_t bits;
-    memcpy(&bits, regs + arg_of(in, operand)->slot, sizeof bits);
-    return in->src->operands[operand].negated ? ~bits : bits;
-}
-
-static void put_pred(const sim_insn *in, uint8_t *regs, int operand,
-                     uint32_t bits, uint32_t exec)
-{
-    const sim_arg *arg = arg_of(in, operand);
-    if (!(arg->flags & SIM_ARG_SINK))
-        SIM_PRED(arg->slot) = (SIM_PRED(arg->slot) & ~exec) | (bits & exec);
-}
-
-#define OP(name)                                                     \
-    static void name(const sim_insn *in, sim_warp *w, uint8_t *regs, \
-                     uint32_t exec)
-#define EACH_LANE                            \
-    (void)w;                                 \
-    for (unsigned l = 0; l < SIM_LANES; l++) \
-        if (exec >> l & 1)
+#include "engine_args.h"
 
 /* d (b bytes wide) = a (c bytes wide), cut or extended; by decode.c. */
 OP(resize)
@@ -137,44 +89,6 @@ OP(slct)
             first = true;
         put(arg_of(in, 0), regs, l, get(in, regs, first ? 1 : 2, l));
     }
-}
-
-/* A comparison is in the predicate at slot a; with the combining predicate
-   it becomes p and q of setp, or all ones or 1.0 of set. */
-static uint32_t combine(const ptx_insn *src, uint32_t t, uint32_t c)
-{
-    if (ptx_has(src, PTX_MOD_AND))
-        return t & c;
-    if (ptx_has(src, PTX_MOD_OR))
-        return t | c;
-    return ptx_has(src, PTX_MOD_XOR) ? t ^ c : t;
-}
-
-OP(setp_finish)
-{
-    const ptx_insn *src = in->src;
-    int last = src->n_operands - 1;
-    bool more = last == 3 + src->operands[0].pair;
-    uint32_t t = SIM_PRED(in->a), c = more ? pred_of(in, regs, last) : 0;
-    (void)w;
-    uint32_t p = combine(src, t, c), q = combine(src, ~t, c);
-    put_pred(in, regs, 0, p, exec);
-    if (src->operands[0].pair)
-        put_pred(in, regs, 1, q, exec);
-}
-
-OP(set_finish)
-{
-    const ptx_insn *src = in->src;
-    uint32_t t = SIM_PRED(in->a);
-    uint64_t yes = src->types[0] == PTX_F32    ? 0x3f800000
-                   : src->types[0] == PTX_F16  ? 0x3c00
-                   : src->types[0] == PTX_BF16 ? 0x3f80
-                                               : UINT32_MAX;
-    if (src->n_operands > 3)
-        t = combine(src, t, pred_of(in, regs, 3));
-    EACH_LANE
-    put(arg_of(in, 0), regs, l, t >> l & 1 ? yes : 0);
 }
 
 OP(carry)
@@ -334,6 +248,12 @@ sim_op sim_move_op(const ptx_insn *insn)
 {
     if (!insn)
         return resize;
+    sim_op compare = sim_compare_op(insn);
+    if (compare)
+        return compare;
+    sim_op convert = sim_convert_op(insn);
+    if (convert)
+        return convert;
     switch (insn->op) {
     case PTX_OP_MOV:
         return insn->types[0] == PTX_PRED ? logic_pred
@@ -348,10 +268,6 @@ sim_op sim_move_op(const ptx_insn *insn)
         return selp;
     case PTX_OP_SLCT:
         return slct;
-    case PTX_OP_SETP:
-        return setp_finish;
-    case PTX_OP_SET:
-        return set_finish;
     case PTX_OP_ADD:
     case PTX_OP_SUB:
     case PTX_OP_MAD:

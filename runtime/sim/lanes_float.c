@@ -14,9 +14,6 @@
     })
 #define FLUSHU(x) flush8(x)
 #define FLUSH(x) ((v8f)flush8((v8u)(v8f)(x)))
-#define ABS(x) f32_of(bits_of(x) & 0x7fffffff)
-#define XORSIGN(a, b, x) \
-    f32_of((bits_of(x) & 0x7fffffff) | ((bits_of(a) ^ bits_of(b)) & 0x80000000))
 #define FTZ_F16(x) h2d((x)&0x7c00 ? (uint32_t)(x) : (x)&0x8000u)
 #define H2(f, a, b, kind)                               \
     SIM_PAIR(f((a)&0xffff, (b)&0xffff, kind, in->bits), \
@@ -27,6 +24,9 @@
 #define HM(a, b, kind, most, nan)                                           \
     SIM_PAIR(least_half((a)&0xffff, (b)&0xffff, kind, most, nan, in->bits), \
              least_half((a) >> 16, (b) >> 16, kind, most, nan, in->bits))
+#define HX(a, b, kind, most, nan)                                             \
+    SIM_PAIR(xorsign_half((a)&0xffff, (b)&0xffff, kind, most, nan, in->bits), \
+             xorsign_half((a) >> 16, (b) >> 16, kind, most, nan, in->bits))
 #define LOW32(x) f32_of((uint32_t)(x))
 #define HIGH32(x) f32_of((uint32_t)((x) >> 32))
 #define JOIN(low, high) ((uint64_t)bits_of(high) << 32 | (uint64_t)bits_of(low))

@@ -29,6 +29,8 @@ static ptx_type place_type(const ptx_insn *insn, uint8_t place)
         return (ptx_type)(place - PTX_PLACE_FIXED);
     if (place == PTX_PLACE_WIDE && ptx_has(insn, PTX_MOD_WIDE))
         return widened((ptx_type)insn->types[0]);
+    if (place == PTX_PLACE_MIXED)
+        place = insn->n_types > 1;
     if (place == PTX_PLACE_WIDE)
         place = 0;
     return place < insn->n_types ? (ptx_type)insn->types[place] : PTX_NONE;

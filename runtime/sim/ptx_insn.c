@@ -27,11 +27,17 @@ static const ptx_mnemonic *find_mnemonic(const ptx_token *opcode,
     return NULL;
 }
 
+/* Layouts of A and B; primary and secondary priority of a policy. */
+static bool may_repeat(const ptx_insn *insn, uint32_t mod)
+{
+    return mod == PTX_MOD_ROW || mod == PTX_MOD_COL ||
+           insn->op == PTX_OP_CREATEPOLICY;
+}
+
 static spt_status add_mod(ptx_parser *parser, uint32_t mod)
 {
     ptx_insn *insn = &parser->insn;
-    bool twice =
-        ptx_has(insn, (ptx_mod)mod) && mod != PTX_MOD_ROW && mod != PTX_MOD_COL;
+    bool twice = ptx_has(insn, (ptx_mod)mod) && !may_repeat(insn, mod);
     if (twice || insn->n_mods == PTX_MAX_MODS)
         return ptx_fail_insn(parser, SPT_E_FORMAT,
                              twice ? ".%s is given twice"

@@ -275,6 +275,8 @@ static uint8_t read_place(const ptx_row *row, const char *text, size_t length)
         return (uint8_t)(*text - '0');
     if (length == 1 && *text == 'w')
         return PTX_PLACE_WIDE;
+    if (length == 1 && *text == 'm')
+        return PTX_PLACE_MIXED;
     if (length == 1 && *text == '*')
         return PTX_PLACE_ANY;
     if (length == 1 && *text == 'p')

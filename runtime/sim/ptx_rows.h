@@ -17,6 +17,7 @@ enum {
 enum {
     PTX_PLACE_WIDE = 8, /* place 0, doubled by .wide */
     PTX_PLACE_ANY = 9,
+    PTX_PLACE_MIXED = 10, /* place 1 where there is one, else 0 */
     PTX_PLACE_FIXED = 16, /* + ptx_type */
 };
 
