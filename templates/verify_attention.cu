@@ -31,6 +31,11 @@ constexpr int NODE_OFFSET = STAGE_BYTES; /* K rows of the draft block, ... */
 constexpr int NODE_V = (MAX_NODES + 1) * ROW_BYTES; /* ... and V rows */
 //% end
 
+/* An exponent of ones, in both halves, marks infinities and NaN; adding one
+   to it carries into the sign's bit. */
+constexpr unsigned EXPONENT = ${EXPONENT};
+constexpr unsigned EXPONENT_ONE = ${EXPONENT_ONE};
+
 extern __shared__ __align__(128) unsigned char shared[];
 
 /* What one CTA works on: one chunk of one KV head, up to ROWS rows. */
@@ -314,6 +319,65 @@ __device__ __forceinline__ void accumulate(Partial &partial,
     }
 }
 
+/* Whether an infinity or a NaN stands in 16 tokens' V rows. */
+__device__ __forceinline__ bool not_finite(unsigned v_row)
+{
+    unsigned bad = 0;
+#pragma unroll 1
+    for (int d = 0; d < D_TILES; d++) {
+        unsigned a[4];
+        ldmatrix_x4_trans(a, v_row + d * 32);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            bad |= ((a[i] & EXPONENT) + EXPONENT_ONE) & 0x80008000;
+    }
+    return __any_sync(~0u, bad);
+}
+
+/*
+ * accumulate() where V is not finite: a token that a row must not see has
+ * weight zero, but zero times infinity is NaN. Each column of the n-tiles gets
+ * V with zeros for what its row does not see, as when it is computed alone.
+ */
+__device__ __forceinline__ void accumulate_seen(const VerifyArgs &args,
+                                                Partial &partial,
+                                                const unsigned (&p)[N_TILES][2],
+                                                unsigned v_row, int position)
+{
+    int lane = threadIdx.x % 32;
+    int row_warp = threadIdx.x / 32 / KV_WARPS;
+    const int *positions = reinterpret_cast<const int *>(shared + POSITION_OFFSET) + row_warp * N_TILES * 8;
+#pragma unroll 1
+    for (int column = 0; column < 8; column++) {
+        bool left = lane % 4 * 2 == column, right = lane % 4 * 2 + 1 == column;
+#pragma unroll
+        for (int tile = 0; tile < N_TILES; tile++) {
+            /* Tokens position + token + {0, 1, 8, 9} are this lane's. */
+            int last = positions[tile * 8 + column] - position - lane % 4 * 2;
+            unsigned seen[2];
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                bool low = last >= i * 8, high = last >= i * 8 + 1;
+//% if WINDOW then
+                low = low && last - i * 8 < args.window;
+                high = high && last - i * 8 - 1 < args.window;
+//% end
+                seen[i] = (low ? 0x0000ffff : 0) | (high ? 0xffff0000 : 0);
+            }
+#pragma unroll
+            for (int d = 0; d < D_TILES; d++) {
+                unsigned a[4];
+                float own[4];
+                ldmatrix_x4_trans(a, v_row + d * 32);
+                a[0] &= seen[0], a[1] &= seen[0];
+                a[2] &= seen[1], a[3] &= seen[1];
+                mma(own, a, p[tile], partial.o[d][tile]);
+                keep_columns(partial.o[d][tile], own, left, right);
+            }
+        }
+    }
+}
+
 /* One KV step in shared memory, for positions without branches. */
 __device__ __forceinline__ void attend(const VerifyArgs &args,
                                        const Work &work, Partial &partial,
@@ -334,7 +398,11 @@ __device__ __forceinline__ void attend(const VerifyArgs &args,
     else
         update<false>(args, partial, s, p, position + token + lane / 4);
     unsigned v = stage + STEP * ROW_BYTES;
-    accumulate(partial, p, v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16);
+    unsigned v_row = v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16;
+    if (masked && not_finite(v_row))
+        accumulate_seen(args, partial, p, v_row, position + token);
+    else
+        accumulate(partial, p, v_row);
 }
 
 //% if TREE then
@@ -372,11 +440,15 @@ __device__ __forceinline__ void load_block(const VerifyArgs &args,
  * Where a path's token at a position stands: in the step, in the draft block
  * at the ancestor of that depth, or nowhere (the zero row).
  */
-__device__ __forceinline__ unsigned path_row(unsigned base, unsigned path,
+__device__ __forceinline__ unsigned path_row(const VerifyArgs &args, unsigned base, unsigned path,
                                              int context, int step,
                                              int position, bool v)
 {
     int depth = position - context;
+//% if WINDOW then
+    if (position <= context + __popc(path) - 1 - args.window)
+        return base + NODE_OFFSET + MAX_NODES * ROW_BYTES + (v ? NODE_V : 0);
+//% end
     if (depth < 0)
         return base + (position - step) * ROW_BYTES + (v ? STEP * ROW_BYTES : 0);
     int node = MAX_NODES;
@@ -416,11 +488,8 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
         s[TILE][0] = s[TILE][1] = s[TILE][2] = s[TILE][3] = 0.0f;
         for (int node = row / GROUP; node <= last; node++) {
             float own[1][4];
-            score<TILE, 1>(own, queries, path_row(base, paths[node], work.sequence.context, position, token + lane % 16, false) + lane / 16 * 16);
-            s[TILE][0] = left == node ? own[0][0] : s[TILE][0];
-            s[TILE][1] = right == node ? own[0][1] : s[TILE][1];
-            s[TILE][2] = left == node ? own[0][2] : s[TILE][2];
-            s[TILE][3] = right == node ? own[0][3] : s[TILE][3];
+            score<TILE, 1>(own, queries, path_row(args, base, paths[node], work.sequence.context, position, token + lane % 16, false) + lane / 16 * 16);
+            keep_columns(s[TILE], own[0], left == node, right == node);
         }
     }
 //% end
@@ -434,17 +503,14 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
         int left = (row + lane % 4 * 2) / GROUP;
         int right = (row + lane % 4 * 2 + 1) / GROUP;
         for (int node = row / GROUP; node <= last; node++) {
-            unsigned v_row = path_row(base, paths[node], work.sequence.context, position, token + lane % 8 + lane / 16 * 8, true) + lane / 8 % 2 * 16;
+            unsigned v_row = path_row(args, base, paths[node], work.sequence.context, position, token + lane % 8 + lane / 16 * 8, true) + lane / 8 % 2 * 16;
 #pragma unroll
             for (int d = 0; d < D_TILES; d++) {
                 unsigned a[4];
                 float own[4];
                 ldmatrix_x4_trans(a, v_row + d * 32);
                 mma(own, a, p[TILE], partial.o[d][TILE]);
-                partial.o[d][TILE][0] = left == node ? own[0] : partial.o[d][TILE][0];
-                partial.o[d][TILE][1] = right == node ? own[1] : partial.o[d][TILE][1];
-                partial.o[d][TILE][2] = left == node ? own[2] : partial.o[d][TILE][2];
-                partial.o[d][TILE][3] = right == node ? own[3] : partial.o[d][TILE][3];
+                keep_columns(partial.o[d][TILE], own, left == node, right == node);
             }
         }
     }

@@ -121,6 +121,8 @@ return {
       Q_OFFSET = queries_offset(p),
       Q_IN_REGISTERS = tiles(p) * p.head_dim // 8 <= 32,
       MIN_CTAS = 1,
+      EXPONENT = p.dtype == "bf16" and 0x7f807f80 or 0x7c007c00,
+      EXPONENT_ONE = p.dtype == "bf16" and 0x00800080 or 0x04000400,
     }
   end,
 }

@@ -244,6 +244,39 @@ spt_status spt_instance_single(const spt_instance *from, int s, int i,
     return SPT_OK;
 }
 
+/* The first position that a window leaves to the anchor alone, or -1. */
+static int window_start(const spt_instance *in)
+{
+    int window = in->problem.window;
+    int first = in->context[0] - window + 1;
+    return window && first >= 0 && first < in->context[0] ? first : -1;
+}
+
+static void break_slot(spt_instance *in, int slot)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    size_t count = head_elements(&in->problem);
+    size_t at = ((size_t)in->kv_first[0] + (size_t)slot) * count;
+    for (size_t i = 0; i < count; i++) {
+        in->k[at + i] = spt_half_from_float(in->problem.dtype, bad[i % 3]);
+        in->v[at + i] = spt_half_from_float(in->problem.dtype, bad[i / 3 % 3]);
+    }
+}
+
+void spt_instance_break(spt_instance *in)
+{
+    break_slot(in, in->context[0] + spt_instance_tokens(in, 0) - 1);
+    if (window_start(in) >= 0)
+        break_slot(in, window_start(in));
+}
+
+bool spt_instance_sees_broken(const spt_instance *in, int token)
+{
+    int last = spt_instance_tokens(in, 0) - 1;
+    return (in->tree[token] >> last & 1) ||
+           (window_start(in) >= 0 && spt_instance_depth(in, token) == 0);
+}
+
 void spt_instance_free(spt_instance *in)
 {
     spt_free(in->context);

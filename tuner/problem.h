@@ -81,6 +81,15 @@ spt_status spt_instance_cut(const spt_instance *from, int first, int count,
 spt_status spt_instance_single(const spt_instance *from, int s, int i,
                                spt_instance *instance, spt_error *err);
 
+/*
+ * Makes K and V not finite where only some rows see them: NaN and infinities
+ * at the last draft token of sequence 0 and, where a window moves on within
+ * the draft block, at the first position that its anchor sees. The other rows'
+ * results must not change; spt_instance_sees_broken tells which these are.
+ */
+void spt_instance_break(spt_instance *instance);
+bool spt_instance_sees_broken(const spt_instance *instance, int token);
+
 void spt_instance_free(spt_instance *instance);
 
 static inline int spt_instance_tokens(const spt_instance *in, int s)

@@ -83,6 +83,17 @@ __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4],
                    "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
+/* Takes an accumulator's left and right column of this lane from another. */
+__device__ __forceinline__ void keep_columns(float (&d)[4],
+                                             const float (&from)[4], bool left,
+                                             bool right)
+{
+    d[0] = left ? from[0] : d[0];
+    d[1] = right ? from[1] : d[1];
+    d[2] = left ? from[2] : d[2];
+    d[3] = right ? from[3] : d[3];
+}
+
 /* Two floats rounded to fp16, the first in the low half. */
 __device__ __forceinline__ unsigned pack2(float lo, float hi)
 {
@@ -197,6 +208,11 @@ constexpr int MAX_NODES = 32;
 constexpr int NODE_OFFSET = STAGE_BYTES; /* K rows of the draft block, ... */
 constexpr int NODE_V = (MAX_NODES + 1) * ROW_BYTES; /* ... and V rows */
 #line 34 "templates/verify_attention.cu"
+/* An exponent of ones, in both halves, marks infinities and NaN; adding one
+   to it carries into the sign's bit. */
+constexpr unsigned EXPONENT = 2080406528;
+constexpr unsigned EXPONENT_ONE = 67109888;
+
 extern __shared__ __align__(128) unsigned char shared[];
 
 /* What one CTA works on: one chunk of one KV head, up to ROWS rows. */
@@ -225,21 +241,21 @@ __device__ __forceinline__ bool find_work(const VerifyArgs &args, Work &work)
         return false;
     int first_token = work.first_row / GROUP;
     int last_token = (min(work.first_row + ROWS, work.rows) - 1) / GROUP;
-#line 63 "templates/verify_attention.cu"
+#line 68 "templates/verify_attention.cu"
     int token = min(first_token + static_cast<int>(threadIdx.x % 32), last_token);
     int position = position_of(args, work.sequence, token);
     work.min_position = __reduce_min_sync(~0u, position);
     work.max_position = __reduce_max_sync(~0u, position);
-#line 71 "templates/verify_attention.cu"
+#line 76 "templates/verify_attention.cu"
     work.first = work.chunk * CHUNK;
     work.end = min(work.first + CHUNK, work.max_position + 1);
-#line 74 "templates/verify_attention.cu"
+#line 79 "templates/verify_attention.cu"
     work.first = max(work.first, work.min_position - args.window + 1);
-#line 76 "templates/verify_attention.cu"
+#line 81 "templates/verify_attention.cu"
     return work.first < work.end;
 }
 
-#line 80 "templates/verify_attention.cu"
+#line 85 "templates/verify_attention.cu"
 /* Pages of the positions that this CTA reads. */
 __device__ __forceinline__ void load_pages(const VerifyArgs &args,
                                            const Work &work)
@@ -255,17 +271,17 @@ __device__ __forceinline__ void load_pages(const VerifyArgs &args,
         pages[page - first] = table[page];
 }
 
-#line 96 "templates/verify_attention.cu"
+#line 101 "templates/verify_attention.cu"
 /* Where a slot's K and V stand, in elements. */
 __device__ __forceinline__ long long slot_offset(const VerifyArgs &args,
                                                  const Work &work, int slot)
 {
-#line 101 "templates/verify_attention.cu"
+#line 106 "templates/verify_attention.cu"
     const int *pages = reinterpret_cast<const int *>(shared + PAGES_OFFSET);
     int page = pages[slot / PAGE_SIZE - work.chunk * CHUNK / PAGE_SIZE];
     return page * args.kv_page_stride + slot % PAGE_SIZE * args.kv_token_stride +
            work.head * args.kv_head_stride;
-#line 109 "templates/verify_attention.cu"
+#line 114 "templates/verify_attention.cu"
 }
 
 /* Rows of queries; rows past the last one become zeros. */
@@ -311,7 +327,7 @@ __device__ __forceinline__ void load_step(const VerifyArgs &args,
 
 /* The queries' mma fragments: two k steps of an n-tile, or the last odd one. */
 struct Queries {
-#line 155 "templates/verify_attention.cu"
+#line 160 "templates/verify_attention.cu"
     unsigned fragments[N_TILES][(K_STEPS + 1) / 2][4];
 
     __device__ __forceinline__ void load()
@@ -331,7 +347,7 @@ struct Queries {
             b[i] = fragments[tile][k / 2][i];
     }
 
-#line 186 "templates/verify_attention.cu"
+#line 191 "templates/verify_attention.cu"
     static __device__ __forceinline__ void read(unsigned (&b)[4], int tile,
                                                 int k)
     {
@@ -382,12 +398,12 @@ __device__ __forceinline__ void score(float (&s)[COUNT][4],
 /* The logit of a score, in units of log2. */
 __device__ __forceinline__ float logit(const VerifyArgs &args, float score)
 {
-#line 237 "templates/verify_attention.cu"
+#line 242 "templates/verify_attention.cu"
     /* cap * tanh(x) by tanh(x) = 1 - 2 / (exp(2 x) + 1) */
     float e = exp2_approx(__fmul_rn(score, args.cap));
     float t = __fmaf_rn(-2.0f, __frcp_rn(__fadd_rn(e, 1.0f)), 1.0f);
     return __fmul_rn(t, args.cap_log2);
-#line 244 "templates/verify_attention.cu"
+#line 249 "templates/verify_attention.cu"
 }
 
 /*
@@ -415,10 +431,10 @@ __device__ __forceinline__ void update(const VerifyArgs &args,
                 int row_position = positions[tile * 8 + column];
                 int last = row_position - position;
                 bool see_upper = last >= 0, see_lower = last >= 8;
-#line 272 "templates/verify_attention.cu"
+#line 277 "templates/verify_attention.cu"
                 see_upper = see_upper && last < args.window;
                 see_lower = see_lower && last - 8 < args.window;
-#line 275 "templates/verify_attention.cu"
+#line 280 "templates/verify_attention.cu"
                 upper = see_upper ? upper : MINUS_INFINITY;
                 lower = see_lower ? lower : MINUS_INFINITY;
             }
@@ -461,6 +477,65 @@ __device__ __forceinline__ void accumulate(Partial &partial,
     }
 }
 
+/* Whether an infinity or a NaN stands in 16 tokens' V rows. */
+__device__ __forceinline__ bool not_finite(unsigned v_row)
+{
+    unsigned bad = 0;
+#pragma unroll 1
+    for (int d = 0; d < D_TILES; d++) {
+        unsigned a[4];
+        ldmatrix_x4_trans(a, v_row + d * 32);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            bad |= ((a[i] & EXPONENT) + EXPONENT_ONE) & 0x80008000;
+    }
+    return __any_sync(~0u, bad);
+}
+
+/*
+ * accumulate() where V is not finite: a token that a row must not see has
+ * weight zero, but zero times infinity is NaN. Each column of the n-tiles gets
+ * V with zeros for what its row does not see, as when it is computed alone.
+ */
+__device__ __forceinline__ void accumulate_seen(const VerifyArgs &args,
+                                                Partial &partial,
+                                                const unsigned (&p)[N_TILES][2],
+                                                unsigned v_row, int position)
+{
+    int lane = threadIdx.x % 32;
+    int row_warp = threadIdx.x / 32 / KV_WARPS;
+    const int *positions = reinterpret_cast<const int *>(shared + POSITION_OFFSET) + row_warp * N_TILES * 8;
+#pragma unroll 1
+    for (int column = 0; column < 8; column++) {
+        bool left = lane % 4 * 2 == column, right = lane % 4 * 2 + 1 == column;
+#pragma unroll
+        for (int tile = 0; tile < N_TILES; tile++) {
+            /* Tokens position + token + {0, 1, 8, 9} are this lane's. */
+            int last = positions[tile * 8 + column] - position - lane % 4 * 2;
+            unsigned seen[2];
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                bool low = last >= i * 8, high = last >= i * 8 + 1;
+#line 362 "templates/verify_attention.cu"
+                low = low && last - i * 8 < args.window;
+                high = high && last - i * 8 - 1 < args.window;
+#line 365 "templates/verify_attention.cu"
+                seen[i] = (low ? 0x0000ffff : 0) | (high ? 0xffff0000 : 0);
+            }
+#pragma unroll
+            for (int d = 0; d < D_TILES; d++) {
+                unsigned a[4];
+                float own[4];
+                ldmatrix_x4_trans(a, v_row + d * 32);
+                a[0] &= seen[0], a[1] &= seen[0];
+                a[2] &= seen[1], a[3] &= seen[1];
+                mma(own, a, p[tile], partial.o[d][tile]);
+                keep_columns(partial.o[d][tile], own, left, right);
+            }
+        }
+    }
+}
+
 /* One KV step in shared memory, for positions without branches. */
 __device__ __forceinline__ void attend(const VerifyArgs &args,
                                        const Work &work, Partial &partial,
@@ -473,18 +548,22 @@ __device__ __forceinline__ void attend(const VerifyArgs &args,
     score<0, N_TILES>(s, queries, stage + (token + lane % 16) * ROW_BYTES + lane / 16 * 16);
     unsigned p[N_TILES][2];
     bool masked = position + STEP - 1 > work.min_position;
-#line 330 "templates/verify_attention.cu"
+#line 394 "templates/verify_attention.cu"
     masked = masked || position <= work.max_position - args.window;
-#line 332 "templates/verify_attention.cu"
+#line 396 "templates/verify_attention.cu"
     if (masked)
         update<true>(args, partial, s, p, position + token + lane / 4);
     else
         update<false>(args, partial, s, p, position + token + lane / 4);
     unsigned v = stage + STEP * ROW_BYTES;
-    accumulate(partial, p, v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16);
+    unsigned v_row = v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16;
+    if (masked && not_finite(v_row))
+        accumulate_seen(args, partial, p, v_row, position + token);
+    else
+        accumulate(partial, p, v_row);
 }
 
-#line 341 "templates/verify_attention.cu"
+#line 409 "templates/verify_attention.cu"
 /* The context's rest and the draft block, by slot; one more row is zero. */
 __device__ __forceinline__ void load_block(const VerifyArgs &args,
                                            const Work &work, int position,
@@ -501,10 +580,10 @@ __device__ __forceinline__ void load_block(const VerifyArgs &args,
             continue;
         long long offset = 0;
         if (take) {
-#line 358 "templates/verify_attention.cu"
+#line 426 "templates/verify_attention.cu"
             int page = args.page_table[static_cast<long long>(blockIdx.z) * args.page_table_stride + slot / PAGE_SIZE];
             offset = page * args.kv_page_stride + slot % PAGE_SIZE * args.kv_token_stride + work.head * args.kv_head_stride;
-#line 363 "templates/verify_attention.cu"
+#line 431 "templates/verify_attention.cu"
             offset += piece * 8;
         }
         unsigned dst = nodes + node * ROW_BYTES + piece * 16;
@@ -517,11 +596,15 @@ __device__ __forceinline__ void load_block(const VerifyArgs &args,
  * Where a path's token at a position stands: in the step, in the draft block
  * at the ancestor of that depth, or nowhere (the zero row).
  */
-__device__ __forceinline__ unsigned path_row(unsigned base, unsigned path,
+__device__ __forceinline__ unsigned path_row(const VerifyArgs &args, unsigned base, unsigned path,
                                              int context, int step,
                                              int position, bool v)
 {
     int depth = position - context;
+#line 449 "templates/verify_attention.cu"
+    if (position <= context + __popc(path) - 1 - args.window)
+        return base + NODE_OFFSET + MAX_NODES * ROW_BYTES + (v ? NODE_V : 0);
+#line 452 "templates/verify_attention.cu"
     if (depth < 0)
         return base + (position - step) * ROW_BYTES + (v ? STEP * ROW_BYTES : 0);
     int node = MAX_NODES;
@@ -551,7 +634,7 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
     int token = position + kv_warp * 16;
     const unsigned *paths = args.tree + work.sequence.first;
     float s[N_TILES][4];
-#line 410 "templates/verify_attention.cu"
+#line 482 "templates/verify_attention.cu"
     {
         constexpr int TILE = 0;
         int row = first_row + TILE * 8;
@@ -561,14 +644,11 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
         s[TILE][0] = s[TILE][1] = s[TILE][2] = s[TILE][3] = 0.0f;
         for (int node = row / GROUP; node <= last; node++) {
             float own[1][4];
-            score<TILE, 1>(own, queries, path_row(base, paths[node], work.sequence.context, position, token + lane % 16, false) + lane / 16 * 16);
-            s[TILE][0] = left == node ? own[0][0] : s[TILE][0];
-            s[TILE][1] = right == node ? own[0][1] : s[TILE][1];
-            s[TILE][2] = left == node ? own[0][2] : s[TILE][2];
-            s[TILE][3] = right == node ? own[0][3] : s[TILE][3];
+            score<TILE, 1>(own, queries, path_row(args, base, paths[node], work.sequence.context, position, token + lane % 16, false) + lane / 16 * 16);
+            keep_columns(s[TILE], own[0], left == node, right == node);
         }
     }
-#line 410 "templates/verify_attention.cu"
+#line 482 "templates/verify_attention.cu"
     {
         constexpr int TILE = 1;
         int row = first_row + TILE * 8;
@@ -578,17 +658,14 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
         s[TILE][0] = s[TILE][1] = s[TILE][2] = s[TILE][3] = 0.0f;
         for (int node = row / GROUP; node <= last; node++) {
             float own[1][4];
-            score<TILE, 1>(own, queries, path_row(base, paths[node], work.sequence.context, position, token + lane % 16, false) + lane / 16 * 16);
-            s[TILE][0] = left == node ? own[0][0] : s[TILE][0];
-            s[TILE][1] = right == node ? own[0][1] : s[TILE][1];
-            s[TILE][2] = left == node ? own[0][2] : s[TILE][2];
-            s[TILE][3] = right == node ? own[0][3] : s[TILE][3];
+            score<TILE, 1>(own, queries, path_row(args, base, paths[node], work.sequence.context, position, token + lane % 16, false) + lane / 16 * 16);
+            keep_columns(s[TILE], own[0], left == node, right == node);
         }
     }
-#line 427 "templates/verify_attention.cu"
+#line 496 "templates/verify_attention.cu"
     unsigned p[N_TILES][2];
     update<true>(args, partial, s, p, token + lane / 4);
-#line 430 "templates/verify_attention.cu"
+#line 499 "templates/verify_attention.cu"
     {
         constexpr int TILE = 0;
         int row = first_row + TILE * 8;
@@ -596,21 +673,18 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
         int left = (row + lane % 4 * 2) / GROUP;
         int right = (row + lane % 4 * 2 + 1) / GROUP;
         for (int node = row / GROUP; node <= last; node++) {
-            unsigned v_row = path_row(base, paths[node], work.sequence.context, position, token + lane % 8 + lane / 16 * 8, true) + lane / 8 % 2 * 16;
+            unsigned v_row = path_row(args, base, paths[node], work.sequence.context, position, token + lane % 8 + lane / 16 * 8, true) + lane / 8 % 2 * 16;
 #pragma unroll
             for (int d = 0; d < D_TILES; d++) {
                 unsigned a[4];
                 float own[4];
                 ldmatrix_x4_trans(a, v_row + d * 32);
                 mma(own, a, p[TILE], partial.o[d][TILE]);
-                partial.o[d][TILE][0] = left == node ? own[0] : partial.o[d][TILE][0];
-                partial.o[d][TILE][1] = right == node ? own[1] : partial.o[d][TILE][1];
-                partial.o[d][TILE][2] = left == node ? own[2] : partial.o[d][TILE][2];
-                partial.o[d][TILE][3] = right == node ? own[3] : partial.o[d][TILE][3];
+                keep_columns(partial.o[d][TILE], own, left == node, right == node);
             }
         }
     }
-#line 430 "templates/verify_attention.cu"
+#line 499 "templates/verify_attention.cu"
     {
         constexpr int TILE = 1;
         int row = first_row + TILE * 8;
@@ -618,21 +692,18 @@ __device__ __forceinline__ void attend_paths(const VerifyArgs &args,
         int left = (row + lane % 4 * 2) / GROUP;
         int right = (row + lane % 4 * 2 + 1) / GROUP;
         for (int node = row / GROUP; node <= last; node++) {
-            unsigned v_row = path_row(base, paths[node], work.sequence.context, position, token + lane % 8 + lane / 16 * 8, true) + lane / 8 % 2 * 16;
+            unsigned v_row = path_row(args, base, paths[node], work.sequence.context, position, token + lane % 8 + lane / 16 * 8, true) + lane / 8 % 2 * 16;
 #pragma unroll
             for (int d = 0; d < D_TILES; d++) {
                 unsigned a[4];
                 float own[4];
                 ldmatrix_x4_trans(a, v_row + d * 32);
                 mma(own, a, p[TILE], partial.o[d][TILE]);
-                partial.o[d][TILE][0] = left == node ? own[0] : partial.o[d][TILE][0];
-                partial.o[d][TILE][1] = right == node ? own[1] : partial.o[d][TILE][1];
-                partial.o[d][TILE][2] = left == node ? own[2] : partial.o[d][TILE][2];
-                partial.o[d][TILE][3] = right == node ? own[3] : partial.o[d][TILE][3];
+                keep_columns(partial.o[d][TILE], own, left == node, right == node);
             }
         }
     }
-#line 452 "templates/verify_attention.cu"
+#line 518 "templates/verify_attention.cu"
 }
 
 /* The steps of this chunk that hold draft positions; the pipeline is empty. */
@@ -654,7 +725,7 @@ __device__ __forceinline__ void attend_block(const VerifyArgs &args,
         attend_paths(args, work, partial, queries, base, position);
 }
 
-#line 474 "templates/verify_attention.cu"
+#line 540 "templates/verify_attention.cu"
 /* The pipeline over the chunk's steps, the queries in front. */
 __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
                                              const Work &work,
@@ -663,9 +734,9 @@ __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
     unsigned base = shared_address(shared);
     cp_async_commit();
     int first = work.first / STEP * STEP;
-#line 483 "templates/verify_attention.cu"
+#line 549 "templates/verify_attention.cu"
     int end = min(work.end, max(work.sequence.context, 0) / STEP * STEP);
-#line 487 "templates/verify_attention.cu"
+#line 553 "templates/verify_attention.cu"
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; stage++) {
         if (first + stage * STEP < end)
@@ -688,9 +759,9 @@ __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
         stage = stage + 1 < STAGES ? stage + 1 : 0;
     }
     cp_async_wait<0>();
-#line 510 "templates/verify_attention.cu"
+#line 576 "templates/verify_attention.cu"
     attend_block(args, work, partial, queries);
-#line 512 "templates/verify_attention.cu"
+#line 578 "templates/verify_attention.cu"
 }
 
 /* Merges the KV warps in order and writes the chunk's partial result. */
@@ -783,10 +854,10 @@ verify_attention_fp16_d64_g4_p16_tree_window_softcap_c256_r32x2_s2(const __grid_
                 partial.o[d][tile][i] = 0.0f;
     }
     load_queries(args, work);
-#line 605 "templates/verify_attention.cu"
+#line 671 "templates/verify_attention.cu"
     load_pages(args, work);
     __syncthreads();
-#line 608 "templates/verify_attention.cu"
+#line 674 "templates/verify_attention.cu"
     attend_chunk(args, work, partial);
     finish(args, work, partial);
 }

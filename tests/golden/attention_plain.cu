@@ -82,6 +82,17 @@ __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4],
                    "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
+/* Takes an accumulator's left and right column of this lane from another. */
+__device__ __forceinline__ void keep_columns(float (&d)[4],
+                                             const float (&from)[4], bool left,
+                                             bool right)
+{
+    d[0] = left ? from[0] : d[0];
+    d[1] = right ? from[1] : d[1];
+    d[2] = left ? from[2] : d[2];
+    d[3] = right ? from[3] : d[3];
+}
+
 /* Two floats rounded to bf16, the first in the low half. */
 __device__ __forceinline__ unsigned pack2(float lo, float hi)
 {
@@ -189,6 +200,11 @@ constexpr int O_STRIDE = HEAD_DIM + 4;   /* floats; conflict-free likewise */
 constexpr int Q_OFFSET = 104448;
 constexpr int POSITION_OFFSET = Q_OFFSET + ROWS * ROW_BYTES;
 #line 34 "templates/verify_attention.cu"
+/* An exponent of ones, in both halves, marks infinities and NaN; adding one
+   to it carries into the sign's bit. */
+constexpr unsigned EXPONENT = 2139127680;
+constexpr unsigned EXPONENT_ONE = 8388736;
+
 extern __shared__ __align__(128) unsigned char shared[];
 
 /* What one CTA works on: one chunk of one KV head, up to ROWS rows. */
@@ -217,25 +233,25 @@ __device__ __forceinline__ bool find_work(const VerifyArgs &args, Work &work)
         return false;
     int first_token = work.first_row / GROUP;
     int last_token = (min(work.first_row + ROWS, work.rows) - 1) / GROUP;
-#line 68 "templates/verify_attention.cu"
+#line 73 "templates/verify_attention.cu"
     work.min_position = position_of(args, work.sequence, first_token);
     work.max_position = position_of(args, work.sequence, last_token);
-#line 71 "templates/verify_attention.cu"
+#line 76 "templates/verify_attention.cu"
     work.first = work.chunk * CHUNK;
     work.end = min(work.first + CHUNK, work.max_position + 1);
-#line 76 "templates/verify_attention.cu"
+#line 81 "templates/verify_attention.cu"
     return work.first < work.end;
 }
 
-#line 96 "templates/verify_attention.cu"
+#line 101 "templates/verify_attention.cu"
 /* Where a slot's K and V stand, in elements. */
 __device__ __forceinline__ long long slot_offset(const VerifyArgs &args,
                                                  const Work &work, int slot)
 {
-#line 106 "templates/verify_attention.cu"
+#line 111 "templates/verify_attention.cu"
     return (args.kv_start[blockIdx.z] + slot) * args.kv_token_stride +
            work.head * args.kv_head_stride;
-#line 109 "templates/verify_attention.cu"
+#line 114 "templates/verify_attention.cu"
 }
 
 /* Rows of queries; rows past the last one become zeros. */
@@ -281,7 +297,7 @@ __device__ __forceinline__ void load_step(const VerifyArgs &args,
 
 /* The queries' mma fragments: two k steps of an n-tile, or the last odd one. */
 struct Queries {
-#line 155 "templates/verify_attention.cu"
+#line 160 "templates/verify_attention.cu"
     unsigned fragments[N_TILES][(K_STEPS + 1) / 2][4];
 
     __device__ __forceinline__ void load()
@@ -301,7 +317,7 @@ struct Queries {
             b[i] = fragments[tile][k / 2][i];
     }
 
-#line 186 "templates/verify_attention.cu"
+#line 191 "templates/verify_attention.cu"
     static __device__ __forceinline__ void read(unsigned (&b)[4], int tile,
                                                 int k)
     {
@@ -352,9 +368,9 @@ __device__ __forceinline__ void score(float (&s)[COUNT][4],
 /* The logit of a score, in units of log2. */
 __device__ __forceinline__ float logit(const VerifyArgs &args, float score)
 {
-#line 242 "templates/verify_attention.cu"
+#line 247 "templates/verify_attention.cu"
     return __fmul_rn(score, args.scale_log2);
-#line 244 "templates/verify_attention.cu"
+#line 249 "templates/verify_attention.cu"
 }
 
 /*
@@ -382,7 +398,7 @@ __device__ __forceinline__ void update(const VerifyArgs &args,
                 int row_position = positions[tile * 8 + column];
                 int last = row_position - position;
                 bool see_upper = last >= 0, see_lower = last >= 8;
-#line 275 "templates/verify_attention.cu"
+#line 280 "templates/verify_attention.cu"
                 upper = see_upper ? upper : MINUS_INFINITY;
                 lower = see_lower ? lower : MINUS_INFINITY;
             }
@@ -425,6 +441,62 @@ __device__ __forceinline__ void accumulate(Partial &partial,
     }
 }
 
+/* Whether an infinity or a NaN stands in 16 tokens' V rows. */
+__device__ __forceinline__ bool not_finite(unsigned v_row)
+{
+    unsigned bad = 0;
+#pragma unroll 1
+    for (int d = 0; d < D_TILES; d++) {
+        unsigned a[4];
+        ldmatrix_x4_trans(a, v_row + d * 32);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            bad |= ((a[i] & EXPONENT) + EXPONENT_ONE) & 0x80008000;
+    }
+    return __any_sync(~0u, bad);
+}
+
+/*
+ * accumulate() where V is not finite: a token that a row must not see has
+ * weight zero, but zero times infinity is NaN. Each column of the n-tiles gets
+ * V with zeros for what its row does not see, as when it is computed alone.
+ */
+__device__ __forceinline__ void accumulate_seen(const VerifyArgs &args,
+                                                Partial &partial,
+                                                const unsigned (&p)[N_TILES][2],
+                                                unsigned v_row, int position)
+{
+    int lane = threadIdx.x % 32;
+    int row_warp = threadIdx.x / 32 / KV_WARPS;
+    const int *positions = reinterpret_cast<const int *>(shared + POSITION_OFFSET) + row_warp * N_TILES * 8;
+#pragma unroll 1
+    for (int column = 0; column < 8; column++) {
+        bool left = lane % 4 * 2 == column, right = lane % 4 * 2 + 1 == column;
+#pragma unroll
+        for (int tile = 0; tile < N_TILES; tile++) {
+            /* Tokens position + token + {0, 1, 8, 9} are this lane's. */
+            int last = positions[tile * 8 + column] - position - lane % 4 * 2;
+            unsigned seen[2];
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                bool low = last >= i * 8, high = last >= i * 8 + 1;
+#line 365 "templates/verify_attention.cu"
+                seen[i] = (low ? 0x0000ffff : 0) | (high ? 0xffff0000 : 0);
+            }
+#pragma unroll
+            for (int d = 0; d < D_TILES; d++) {
+                unsigned a[4];
+                float own[4];
+                ldmatrix_x4_trans(a, v_row + d * 32);
+                a[0] &= seen[0], a[1] &= seen[0];
+                a[2] &= seen[1], a[3] &= seen[1];
+                mma(own, a, p[tile], partial.o[d][tile]);
+                keep_columns(partial.o[d][tile], own, left, right);
+            }
+        }
+    }
+}
+
 /* One KV step in shared memory, for positions without branches. */
 __device__ __forceinline__ void attend(const VerifyArgs &args,
                                        const Work &work, Partial &partial,
@@ -437,16 +509,20 @@ __device__ __forceinline__ void attend(const VerifyArgs &args,
     score<0, N_TILES>(s, queries, stage + (token + lane % 16) * ROW_BYTES + lane / 16 * 16);
     unsigned p[N_TILES][2];
     bool masked = position + STEP - 1 > work.min_position;
-#line 332 "templates/verify_attention.cu"
+#line 396 "templates/verify_attention.cu"
     if (masked)
         update<true>(args, partial, s, p, position + token + lane / 4);
     else
         update<false>(args, partial, s, p, position + token + lane / 4);
     unsigned v = stage + STEP * ROW_BYTES;
-    accumulate(partial, p, v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16);
+    unsigned v_row = v + (token + lane % 8 + lane / 16 * 8) * ROW_BYTES + lane / 8 % 2 * 16;
+    if (masked && not_finite(v_row))
+        accumulate_seen(args, partial, p, v_row, position + token);
+    else
+        accumulate(partial, p, v_row);
 }
 
-#line 474 "templates/verify_attention.cu"
+#line 540 "templates/verify_attention.cu"
 /* The pipeline over the chunk's steps, the queries in front. */
 __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
                                              const Work &work,
@@ -455,9 +531,9 @@ __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
     unsigned base = shared_address(shared);
     cp_async_commit();
     int first = work.first / STEP * STEP;
-#line 485 "templates/verify_attention.cu"
+#line 551 "templates/verify_attention.cu"
     int end = work.end;
-#line 487 "templates/verify_attention.cu"
+#line 553 "templates/verify_attention.cu"
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; stage++) {
         if (first + stage * STEP < end)
@@ -480,7 +556,7 @@ __device__ __forceinline__ void attend_chunk(const VerifyArgs &args,
         stage = stage + 1 < STAGES ? stage + 1 : 0;
     }
     cp_async_wait<0>();
-#line 512 "templates/verify_attention.cu"
+#line 578 "templates/verify_attention.cu"
 }
 
 /* Merges the KV warps in order and writes the chunk's partial result. */
@@ -573,7 +649,7 @@ verify_attention_bf16_d128_g8_p0_c512_r8x1_s3(const __grid_constant__ VerifyArgs
                 partial.o[d][tile][i] = 0.0f;
     }
     load_queries(args, work);
-#line 608 "templates/verify_attention.cu"
+#line 674 "templates/verify_attention.cu"
     attend_chunk(args, work, partial);
     finish(args, work, partial);
 }

@@ -82,6 +82,17 @@ __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4],
                    "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
+/* Takes an accumulator's left and right column of this lane from another. */
+__device__ __forceinline__ void keep_columns(float (&d)[4],
+                                             const float (&from)[4], bool left,
+                                             bool right)
+{
+    d[0] = left ? from[0] : d[0];
+    d[1] = right ? from[1] : d[1];
+    d[2] = left ? from[2] : d[2];
+    d[3] = right ? from[3] : d[3];
+}
+
 /* Two floats rounded to fp16, the first in the low half. */
 __device__ __forceinline__ unsigned pack2(float lo, float hi)
 {
