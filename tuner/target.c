@@ -247,22 +247,11 @@ static void name_from_path(const char *path, char *name, size_t size)
 static spt_status load_gguf(const char *path, spt_target *target,
                             spt_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        if (fd >= 0)
-            close(fd);
-        return spt_fail(err, SPT_E_IO, "%s: cannot be read", path);
-    }
-    void *data = st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ,
-                                       MAP_PRIVATE, fd, 0)
-                                : MAP_FAILED;
-    close(fd);
-    if (data == MAP_FAILED)
-        return spt_fail(err, SPT_E_IO, "%s: empty, or cannot be mapped", path);
+    spt_mapping file = {0};
+    SPT_TRY(spt_file_map(path, &file, err));
     spt_status status =
-        spt_target_gguf(data, (size_t)st.st_size, path, target, err);
-    munmap(data, (size_t)st.st_size);
+        spt_target_gguf(file.data, file.size, path, target, err);
+    spt_file_unmap(&file);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,37 @@ spt_status spt_file_read(const char *path, size_t max_bytes, spt_buf *buf,
     if (buf->failed)
         return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", path);
     return SPT_OK;
+}
+
+spt_status spt_file_map(const char *path, spt_mapping *mapping, spt_error *err)
+{
+    struct stat info = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
+        int reason = fd < 0 ? errno : EISDIR;
+        if (fd >= 0)
+            close(fd);
+        return spt_fail(err, SPT_E_IO, "%s: cannot read: %s", path,
+                        strerror(reason));
+    }
+    size_t size = info.st_size > 0 ? (size_t)info.st_size : 0;
+    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    int reason = errno;
+    close(fd);
+    if (!size)
+        return spt_fail(err, SPT_E_FORMAT, "%s: is empty", path);
+    if (data == MAP_FAILED)
+        return spt_fail(err, SPT_E_IO, "%s: cannot map: %s", path,
+                        strerror(reason));
+    *mapping = (spt_mapping){data, size};
+    return SPT_OK;
+}
+
+void spt_file_unmap(spt_mapping *mapping)
+{
+    if (mapping->data)
+        munmap(mapping->data, mapping->size);
+    *mapping = (spt_mapping){0};
 }
 
 static spt_status write_all(int fd, const char *data, size_t size,

@@ -19,6 +19,16 @@ spt_status spt_file_read(const char *path, size_t max_bytes, spt_buf *buf,
 spt_status spt_file_write(const char *path, const void *data, size_t size,
                           spt_error *err);
 
+/* A file's bytes, mapped read-only. */
+typedef struct spt_mapping {
+    void *data; /* NULL: nothing is mapped */
+    size_t size;
+} spt_mapping;
+
+/* An empty file is SPT_E_FORMAT. */
+spt_status spt_file_map(const char *path, spt_mapping *mapping, spt_error *err);
+void spt_file_unmap(spt_mapping *mapping);
+
 /* Makes the folder and its parents; an existing folder is fine. */
 spt_status spt_folder_make(const char *path, spt_error *err);
 

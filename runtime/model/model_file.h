@@ -15,7 +15,8 @@
 #include "weight.h"
 
 typedef enum spt_role {
-#define SPT_ROLE(NAME, per, gguf, hf, hf_post, rows, cols) SPT_ROLE_##NAME,
+#define SPT_ROLE(NAME, per, when, gguf, hf, hf_post, rows, cols) \
+    SPT_ROLE_##NAME,
 #include "model_roles.def"
 #undef SPT_ROLE
     SPT_ROLES,
@@ -52,7 +53,7 @@ typedef struct spt_model_config {
     int context; /* tokens the model was made for */
     double norm_eps;
     double norm_offset; /* added to every norm weight: 0 or 1 */
-    double embed_scale; /* 1, or sqrt(hidden) rounded as the model does */
+    double embed_scale; /* 1, or sqrt(hidden) */
     double attn_scale; /* 1/sqrt(head_dim) unless the file has its own */
     double attn_softcap, final_softcap; /* c tanh(x/c); 0 = none */
     spt_activation activation;
@@ -82,6 +83,10 @@ typedef struct spt_model spt_model;
  */
 spt_status spt_model_open(spt_model **out, const char *path, spt_error *err);
 void spt_model_close(spt_model *model);
+
+/* A GGUF in memory, which must outlive the model; name is what errors say. */
+spt_status spt_model_open_bytes(spt_model **out, const void *data, size_t size,
+                                const char *name, spt_error *err);
 
 const spt_model_config *spt_model_config_of(const spt_model *model);
 
