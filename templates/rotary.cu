@@ -145,16 +145,7 @@ __device__ __forceinline__ void rotate_head(Head &head, int lane, const float2 *
     }
 }
 
-/* Element of the KV cache where a sequence's slot begins. */
-__device__ __forceinline__ long long slot_of(const RotaryArgs &args, int s, int slot)
-{
-//% if PAGE_SIZE > 0 then
-    long long page = args.page_table[static_cast<long long>(s) * args.page_table_stride + slot / PAGE_SIZE];
-    return page * args.kv_page_stride + slot % PAGE_SIZE * args.kv_token_stride;
-//% else
-    return (args.kv_start[s] + slot) * args.kv_token_stride;
-//% end
-}
+//% include("slot.cu")
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 ${SYMBOL}(const __grid_constant__ RotaryArgs args)

@@ -281,6 +281,12 @@ void spt_op_expect(spt_op_buffer *b, size_t row, size_t i, double value,
         bound + roundoff(b->type, fabs(value) + bound);
 }
 
+void spt_op_expect_exactly(spt_op_buffer *b, size_t row, size_t i, double value)
+{
+    b->expect[row * b->width + i] = value;
+    b->bound[row * b->width + i] = 0;
+}
+
 spt_status spt_op_case_make(const spt_operator *op, const spt_config *values,
                             size_t first, size_t rows, spt_op_case *c,
                             spt_error *err)

@@ -130,6 +130,10 @@ void spt_op_set(spt_op_buffer *buffer, size_t row, size_t i, double value);
 void spt_op_expect(spt_op_buffer *buffer, size_t row, size_t i, double value,
                    double bound);
 
+/* Result (row, i) is this number, which the buffer's type has. */
+void spt_op_expect_exactly(spt_op_buffer *buffer, size_t row, size_t i,
+                           double value);
+
 /* A case of rows [first, first + rows), freed by spt_op_case_free. */
 spt_status spt_op_case_make(const spt_operator *op, const spt_config *values,
                             size_t first, size_t rows, spt_op_case *c,

@@ -29,7 +29,19 @@ planted reads-the-gap "never written" norm.cu \
 planted slot-for-position "q_out of row 2 is" rotary.cu \
     's/int position = position_of.*/int position = sequence.context + token;/' \
     rotary head_dim=64 tree=true tokens=9
-planted wrong-page "read of global memory never written" rotary.cu \
+planted wrong-page "read of global memory never written" slot.cu \
     's/args.page_table_stride + slot/args.page_table_stride + 1 + slot/' \
     rotary head_dim=64 page_size=256
+planted no-cube "expected" gate.cu 's/0.044715f, cube, x/0.044715f, x, x/' \
+    activation gate=gelu
+planted no-zeros "out of bounds" gather.cu 's/if (from >= 0)//' \
+    gather rows=30
+planted backwards "k_cache of row" kv_compact.cu \
+    's/int j = 0; j < length; j++/int j = length - 1; j >= 0; j--/' \
+    kv_compact tokens=31
+planted grandparent-lost "tree of row" tree.cu 's/^        at = parent;/        break;/' \
+    tree tokens=32
+planted first-stretch "of row" ngram.cu \
+    's/if (__syncthreads_or(size >= enough))/if (true)/' \
+    ngram length=3000 vocabulary=40 longest=1
 tap_done
