@@ -23,7 +23,7 @@ static void print_list(spt_gen *gen)
                 strcmp(b.arch, arch) != 0)
                 continue;
             bool stands = strcmp(spt_gen_arch_board(gen, a), name) == 0;
-            printf("  %c %-13s %-36.36s %3d SMs %5.0f GB/s\n",
+            printf("  %c %-17s %-32.32s %3d SMs %5.0f GB/s\n",
                    stands ? '*' : ' ', name, b.title, b.sm_count, b.dram_gbps);
         }
     }

@@ -1,0 +1,24 @@
+-- NVIDIA GeForce RTX 3080 10 GB. Fields, units and bounds: gen/facts.def.
+return {
+  kind = "board",
+  arch = "sm86",
+  title = "NVIDIA GeForce RTX 3080 10 GB",
+  sm_count = {68, "SMs", "product specification"},
+  clock_mhz = {1710, "MHz", "boost clock, product specification"},
+  dram_gbps = {760, "GB/s", "product specification"},
+  dram_efficiency = {0.9, "fraction", "assumed: as rtx_3090"},
+  l2_gbps = {2400, "GB/s", "assumed: 21 bytes per SM and clock"},
+  l2_bytes = {5 * 2^20, "bytes", "product specification"},
+  memory_bytes = {
+    9.6 * 2^30, "bytes",
+    "assumed: the share of other boards of the series",
+  },
+  bf16_tflops = {
+    59.5, "TFLOPS",
+    "derived: 68 SMs, 1710 MHz, 512 FLOP per SM and clock",
+  },
+  fp8_tflops = {0, "TFLOPS", "none"},
+  link_gbps = {32, "GB/s", "PCIe 4.0 x16"},
+  l2_latency_ns = {140, "ns", "assumed: as A100"},
+  dram_latency_ns = {300, "ns", "assumed: between L40 and A100"},
+}
