@@ -127,13 +127,17 @@ spt_status spt_drafter_make(const char *home, const char *name,
     return SPT_OK;
 }
 
-/* One layer like the target's; EAGLE-3 reads token and feature side by side. */
-static double layer_params(const spt_drafter *d, const spt_target *t)
+/* One layer like the target's, routed where a row would be; EAGLE-3 reads
+   token and feature side by side. */
+double spt_drafter_layer_params(const spt_drafter *d, const spt_target *t)
 {
-    double params = spt_target_attention_params(t) + spt_target_ffn_params(t);
-    if (t->ffn <= 0)
-        params += 3 * (double)t->hidden *
-                  (double)(t->expert_ffn * t->experts_per_token);
+    double params = spt_target_attention_params(t);
+    bool routed = t->moe_layers && (d->method == SPT_METHOD_MTP || t->ffn <= 0);
+    if (routed)
+        params += (double)t->experts_per_token * spt_target_expert_params(t) +
+                  3 * (double)(t->hidden * t->shared_ffn);
+    else
+        params += spt_target_ffn_params(t);
     if (d->method == SPT_METHOD_EAGLE3)
         params += (double)t->hidden *
                   (double)((t->q_heads + 2 * t->kv_heads) * t->head_dim);
@@ -147,7 +151,8 @@ double spt_drafter_weight_bytes(const spt_drafter *d, const spt_target *t)
         return d->model.weight_bytes;
     if (d->method == SPT_METHOD_NGRAM)
         return 0;
-    double params = d->layers * layer_params(d, t) + d->taps * h * h;
+    double params =
+        d->layers * spt_drafter_layer_params(d, t) + d->taps * h * h;
     if (d->method == SPT_METHOD_EAGLE3)
         params += d->vocab * h;
     params += 2 * d->rank * d->vocab;

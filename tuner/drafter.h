@@ -40,6 +40,10 @@ spt_status spt_drafter_make(const char *home, const char *name,
                             const spt_target *target, spt_drafter *drafter,
                             spt_error *err);
 
+/* Weights that one layer of its own (not EXTERNAL) reads for a row. */
+double spt_drafter_layer_params(const spt_drafter *drafter,
+                                const spt_target *target);
+
 /* Weights that the drafter adds to the board, and KV bytes per token. */
 double spt_drafter_weight_bytes(const spt_drafter *drafter,
                                 const spt_target *target);

@@ -147,19 +147,20 @@ static double forward_us(const spt_step *s, const spt_target *t, double context,
                          int draft_length)
 {
     double rows = (double)s->batch * (1 + draft_length);
-    double bits = t->layer_bits;
+    double bits = t->layer_bits, mixer_bits = t->attention_bits;
     double window = (double)t->window < context ? (double)t->window : context;
     double us = small(s, rows * (double)t->hidden * 2); /* embedding */
     if (t->full_layers)
         us += (double)t->full_layers *
-              (projections_us(s, t, rows, bits, 1) +
+              (projections_us(s, t, rows, mixer_bits, 1) +
                attention_us(s, t, context, draft_length));
     if (t->window_layers)
         us += (double)t->window_layers *
-              (projections_us(s, t, rows, bits, 1) +
+              (projections_us(s, t, rows, mixer_bits, 1) +
                attention_us(s, t, window, draft_length));
     if (t->linear_layers)
-        us += (double)t->linear_layers * linear_layer_us(s, t, rows, bits);
+        us +=
+            (double)t->linear_layers * linear_layer_us(s, t, rows, mixer_bits);
     if (t->layers > t->moe_layers)
         us += (double)(t->layers - t->moe_layers) * ffn_us(s, t, rows, bits);
     if (t->moe_layers)

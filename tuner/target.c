@@ -19,9 +19,10 @@
 
 static const struct weights_row {
     const char *name;
-    double bits;
+    double bits, attention_bits, head_bits;
 } weights_rows[] = {
-#define SPT_WEIGHTS(name, bits, doc) {#name, bits},
+#define SPT_WEIGHTS(name, bits, attention_bits, head_bits, doc) \
+    {#name, bits, attention_bits, head_bits},
 #include "weights.def"
 #undef SPT_WEIGHTS
 };
@@ -60,14 +61,30 @@ spt_status spt_target_set_weights(spt_target *target, const char *weights,
         return SPT_E_USAGE;
     }
     snprintf(target->weights, sizeof target->weights, "%s", weights);
-    target->layer_bits = target->head_bits = weights_rows[i].bits;
-    /* Embedding rows are looked up, not multiplied: kept as the head is. */
-    target->embed_bits = target->head_bits;
+    target->layer_bits = weights_rows[i].bits;
+    target->attention_bits = weights_rows[i].attention_bits;
+    target->head_bits = weights_rows[i].head_bits;
+    /* Embedding rows are looked up, not multiplied. */
+    target->embed_bits = target->head_bits < 16 ? target->layer_bits : 16;
     return SPT_OK;
+}
+
+/* Latent attention: down and up for queries and KV, output. */
+static double latent_params(const spt_target *t)
+{
+    double h = (double)t->hidden, n = (double)t->q_heads;
+    double q = n * (double)(t->nope_dim + t->rope_dim);
+    double r = (double)t->q_rank;
+    return (r > 0 ? r * (h + q) : h * q) +
+           h * (double)(t->kv_rank + t->rope_dim) +
+           (double)t->kv_rank * n * (double)(t->nope_dim + t->value_dim) +
+           n * (double)t->value_dim * h;
 }
 
 double spt_target_attention_params(const spt_target *t)
 {
+    if (t->kv_rank)
+        return latent_params(t);
     double h = (double)t->hidden, d = (double)t->head_dim;
     double q = (double)t->q_heads * d, kv = (double)t->kv_heads * d;
     return h * (q * (t->output_gate ? 2 : 1) + 2 * kv) + q * h;
@@ -87,23 +104,30 @@ double spt_target_ffn_params(const spt_target *t)
     return 3 * (double)t->hidden * (double)t->ffn;
 }
 
-static double moe_params(const spt_target *t)
+double spt_target_expert_params(const spt_target *t)
+{
+    return 3 * (double)t->hidden * (double)t->expert_ffn;
+}
+
+double spt_target_mixer_params(const spt_target *t)
+{
+    return (double)(t->full_layers + t->window_layers) *
+               spt_target_attention_params(t) +
+           (double)t->linear_layers * spt_target_linear_params(t);
+}
+
+double spt_target_dense_params(const spt_target *t)
 {
     double h = (double)t->hidden;
-    return 3 * h *
-               ((double)t->experts * (double)t->expert_ffn +
-                (double)t->shared_ffn) +
-           h * (double)t->experts;
+    return (double)(t->layers - t->moe_layers) * spt_target_ffn_params(t) +
+           (double)t->moe_layers * h *
+               (3 * (double)t->shared_ffn + (double)t->experts);
 }
 
 static double body_params(const spt_target *t)
 {
-    double dense = (double)(t->layers - t->moe_layers);
-    return (double)(t->full_layers + t->window_layers) *
-               spt_target_attention_params(t) +
-           (double)t->linear_layers * spt_target_linear_params(t) +
-           dense * spt_target_ffn_params(t) +
-           (double)t->moe_layers * moe_params(t);
+    return spt_target_mixer_params(t) + spt_target_dense_params(t) +
+           (double)(t->moe_layers * t->experts) * spt_target_expert_params(t);
 }
 
 double spt_target_params(const spt_target *t)
@@ -114,7 +138,8 @@ double spt_target_params(const spt_target *t)
 
 double spt_target_kv_bytes(const spt_target *t, double element_bytes)
 {
-    return 2 * (double)t->kv_heads * (double)t->head_dim * element_bytes;
+    return (t->kv_rank ? 1 : 2) * (double)(t->kv_heads * t->head_dim) *
+           element_bytes;
 }
 
 /* State of one linear layer: fp32 k x v per value head, and its window of
@@ -177,6 +202,11 @@ spt_status spt_target_finish(spt_target *t, spt_error *err)
     SPT_TRY(in_range(t, "linear value dim", t->linear_v_dim, 0, 4096, err));
     SPT_TRY(in_range(t, "convolution width", t->linear_conv, 0, 64, err));
     SPT_TRY(in_range(t, "window", t->window, 0, 1 << 26, err));
+    SPT_TRY(in_range(t, "KV rank", t->kv_rank, 0, 1 << 16, err));
+    SPT_TRY(in_range(t, "query rank", t->q_rank, 0, 1 << 16, err));
+    SPT_TRY(in_range(t, "nope dim", t->nope_dim, 0, 1024, err));
+    SPT_TRY(in_range(t, "rope dim", t->rope_dim, 0, 1024, err));
+    SPT_TRY(in_range(t, "value dim", t->value_dim, 0, 1024, err));
     if (t->q_heads % t->kv_heads)
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: %lld query heads are no multiple of %lld KV heads",
@@ -187,10 +217,11 @@ spt_status spt_target_finish(spt_target *t, spt_error *err)
                         t->name);
     if (t->weight_bytes <= 0) {
         double head = (double)t->vocab * (double)t->hidden;
-        t->weight_bytes =
-            (body_params(t) * t->layer_bits + head * t->head_bits +
-             (t->tied_head ? 0 : head * t->embed_bits)) /
-            8;
+        double mixer = spt_target_mixer_params(t);
+        t->weight_bytes = ((body_params(t) - mixer) * t->layer_bits +
+                           mixer * t->attention_bits + head * t->head_bits +
+                           (t->tied_head ? 0 : head * t->embed_bits)) /
+                          8;
     }
     return SPT_OK;
 }
@@ -218,6 +249,51 @@ spt_status spt_target_stand_in(int q_heads, int kv_heads, int head_dim,
              "vocabulary 128256; give --model for a real one",
              (long long)t.hidden, (long long)t.ffn);
     SPT_TRY(spt_target_set_weights(&t, weights ? weights : "bf16", err));
+    SPT_TRY(spt_target_finish(&t, err));
+    *target = t;
+    return SPT_OK;
+}
+
+/* Layers over hidden size, as published families have them. */
+static void size_layers(spt_target *t, double active)
+{
+    t->layers = (int64_t)fmax(8, round(28 * pow(active / 1.7e9, 0.25)));
+    t->full_layers = t->layers;
+    double l = (double)t->layers, v = (double)t->vocab;
+    /* 13 h^2 for each layer, embedding and head. */
+    double h = (sqrt(v * v + 13 * l * active) - v) / (13 * l);
+    int64_t heads = (int64_t)fmax(1, round(h / 1024)) * 8;
+    t->head_dim = 128;
+    t->hidden = heads * 128;
+    t->q_heads = heads;
+    t->kv_heads = heads / 8;
+    h = (double)t->hidden;
+    double rest = (active - 2 * v * h) / l - spt_target_attention_params(t);
+    t->ffn = (int64_t)fmax(h, rest / (3 * h));
+}
+
+spt_status spt_target_sized(const char *name, double params, double active,
+                            const char *weights, spt_target *target,
+                            spt_error *err)
+{
+    spt_target t = {.stand_in = true, .vocab = 151936};
+    bool mixed = active < 0.7 * params;
+    snprintf(t.name, sizeof t.name, "%s", name);
+    size_layers(&t, mixed ? params / 4 : active);
+    if (mixed) {
+        /* Eight experts are three fifths of what a row reads. */
+        t.experts_per_token = 8;
+        double one = 0.6 * active / 8;
+        t.experts = (int64_t)fmin(1 << 14, (params - 0.4 * active) / one);
+        t.moe_layers = t.layers;
+        t.hidden = t.hidden / 2 / 128 * 128 > 0 ? t.hidden / 2 : t.hidden;
+        t.expert_ffn =
+            (int64_t)fmax(1, one / (3.0 * (double)(t.hidden * t.layers)));
+        t.ffn = 0;
+    }
+    snprintf(t.source, sizeof t.source, "sized: %.3g of %.3g billion weights",
+             active / 1e9, params / 1e9);
+    SPT_TRY(spt_target_set_weights(&t, weights, err));
     SPT_TRY(spt_target_finish(&t, err));
     *target = t;
     return SPT_OK;
@@ -328,7 +404,8 @@ spt_status spt_target_load(const char *home, const char *name,
                         "none or gguf",
                         weights);
     if (!gguf) {
-        SPT_TRY(spt_target_set_weights(&t, weights ? weights : "bf16", err));
+        if (weights)
+            SPT_TRY(spt_target_set_weights(&t, weights, err));
         t.weight_bytes = 0;
         SPT_TRY(spt_target_finish(&t, err));
     }

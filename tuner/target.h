@@ -27,6 +27,9 @@ typedef struct spt_target {
     int64_t q_heads, kv_heads, head_dim;
     bool tied_head; /* the embedding is the head */
     bool output_gate; /* attention's query projection is twice as wide */
+    /* Latent attention (MLA), absorbed form: one KV head of kv_rank + rope_dim
+       numbers per token, which all query heads read. kv_rank 0 = none. */
+    int64_t kv_rank, q_rank, nope_dim, rope_dim, value_dim;
     int64_t mtp_layers; /* of the checkpoint; 0 = none */
 
     /* Mixture of experts; experts 0 = dense. */
@@ -36,8 +39,9 @@ typedef struct spt_target {
     int64_t linear_k_heads, linear_v_heads, linear_k_dim, linear_v_dim,
         linear_conv;
 
-    /* Bits per weight: of the layers, the head and the embedding. */
-    double layer_bits, head_bits, embed_bits;
+    /* Bits per weight: of feed-forward layers and experts, of attention, of
+       the head and the embedding. */
+    double layer_bits, attention_bits, head_bits, embed_bits;
     double weight_bytes; /* whole model on the board */
 } spt_target;
 
@@ -49,7 +53,8 @@ double spt_weights_bits(int index);
 /*
  * name: a file (config.json, .gguf, or another .json of either kind), a folder
  * that holds config.json, or a preset. home: the folder that holds profiles/.
- * weights: a name of weights.def, or NULL for the file's own (GGUF) or bf16.
+ * weights: a name of weights.def, or NULL for the file's own (GGUF), those in
+ * which a preset is published, or bf16.
  * With a GGUF its tensors give the sizes, and weights must be NULL or "gguf".
  */
 spt_status spt_target_load(const char *home, const char *name,
@@ -60,6 +65,12 @@ spt_status spt_target_load(const char *home, const char *name,
 spt_status spt_target_stand_in(int q_heads, int kv_heads, int head_dim,
                                const char *weights, spt_target *target,
                                spt_error *err);
+
+/* A shape of that many weights, `active` of them for one row (less: a mixture
+   of experts), for models of which only the size is known. */
+spt_status spt_target_sized(const char *name, double params, double active,
+                            const char *weights, spt_target *target,
+                            spt_error *err);
 
 /* From bytes in memory; name is what errors call them. */
 spt_status spt_target_config(const char *text, size_t size, const char *name,
@@ -77,6 +88,12 @@ double spt_target_attention_params(const spt_target *target);
 double spt_target_linear_params(const spt_target *target);
 double spt_target_ffn_params(const spt_target *target);
 double spt_target_params(const spt_target *target);
+/* Weights of all layers that every forward reads: of attention (linear
+   attention too), and of feed-forward layers, shared experts and routers; and
+   those of one routed expert of one layer. */
+double spt_target_mixer_params(const spt_target *target);
+double spt_target_dense_params(const spt_target *target);
+double spt_target_expert_params(const spt_target *target);
 
 /* KV of one token in one layer, and what a sequence of `context` tokens holds
    in all layers (windows and linear states included). */

@@ -1,6 +1,7 @@
 /*
  * Shapes from a Hugging Face config.json, plain or inside a preset
- * ({"schema": "spectune.model/1", "name", "source", "config"}).
+ * ({"schema": "spectune.model/1", "name", "source", "drafter", "weights",
+ * "config"}).
  *
  * Multimodal files keep the language model in text_config. Fields have
  * different names in different families: a row of `fields` lists them in the
@@ -21,7 +22,8 @@ typedef struct field_row {
 static const field_row fields[] = {
     {"num_hidden_layers n_layer", offsetof(spt_target, layers), true},
     {"hidden_size n_embd", offsetof(spt_target, hidden), true},
-    {"intermediate_size n_inner", offsetof(spt_target, ffn), true},
+    {"intermediate_size n_inner moe_intermediate_size",
+     offsetof(spt_target, ffn), true},
     {"vocab_size", offsetof(spt_target, vocab), true},
     {"num_attention_heads n_head", offsetof(spt_target, q_heads), true},
     {"num_key_value_heads", offsetof(spt_target, kv_heads), false},
@@ -41,6 +43,11 @@ static const field_row fields[] = {
     {"linear_key_head_dim", offsetof(spt_target, linear_k_dim), false},
     {"linear_value_head_dim", offsetof(spt_target, linear_v_dim), false},
     {"linear_conv_kernel_dim", offsetof(spt_target, linear_conv), false},
+    {"kv_lora_rank", offsetof(spt_target, kv_rank), false},
+    {"q_lora_rank", offsetof(spt_target, q_rank), false},
+    {"qk_nope_head_dim", offsetof(spt_target, nope_dim), false},
+    {"qk_rope_head_dim", offsetof(spt_target, rope_dim), false},
+    {"v_head_dim", offsetof(spt_target, value_dim), false},
 };
 
 /* Without heads there is no attention; other counts may be zero. */
@@ -109,6 +116,14 @@ static spt_status read_layers(const cJSON *config, const char *where,
         }
         return SPT_OK;
     }
+    if (spt_json_has(config, "full_attention_interval")) {
+        int64_t interval;
+        SPT_TRY(spt_json_int(config, where, "full_attention_interval", 1,
+                             t->layers, &interval, err));
+        t->full_layers = t->layers / interval;
+        t->linear_layers = t->layers - t->full_layers;
+        return SPT_OK;
+    }
     bool windowed = t->window > 0 && flag(config, "use_sliding_window", true);
     *(windowed ? &t->window_layers : &t->full_layers) = t->layers;
     return SPT_OK;
@@ -117,11 +132,6 @@ static spt_status read_layers(const cJSON *config, const char *where,
 static spt_status check_kind(const cJSON *config, const char *where,
                              spt_error *err)
 {
-    if (spt_json_has(config, "kv_lora_rank"))
-        return spt_fail(err, SPT_E_UNSUPPORTED,
-                        "%s: kv_lora_rank: multi-head latent attention is not "
-                        "supported",
-                        where);
     if (spt_json_has(config, "state_size") ||
         spt_json_has(config, "is_encoder_decoder"))
         if (flag(config, "is_encoder_decoder", true))
@@ -145,6 +155,8 @@ static spt_status read_experts(const cJSON *config, const char *where,
         SPT_TRY(spt_json_int(config, where, "first_k_dense_replace", 0,
                              t->layers, &dense, err));
     t->moe_layers = t->layers - dense;
+    if (!dense)
+        t->ffn = 0; /* no layer has it */
     if (spt_json_has(config, "n_shared_experts")) {
         int64_t shared = 0;
         SPT_TRY(spt_json_int(config, where, "n_shared_experts", 0, 64, &shared,
@@ -162,6 +174,10 @@ static spt_status read_config(const cJSON *config, const cJSON *outer,
         SPT_TRY(read_field(config, where, &fields[i], t, err));
     if (!t->kv_heads)
         t->kv_heads = t->q_heads;
+    if (t->kv_rank) {
+        t->kv_heads = 1;
+        t->head_dim = t->kv_rank + t->rope_dim;
+    }
     if (!t->head_dim && t->q_heads)
         t->head_dim = t->hidden / t->q_heads;
     t->tied_head = flag(config, "tie_word_embeddings",
@@ -169,7 +185,8 @@ static spt_status read_config(const cJSON *config, const cJSON *outer,
     t->output_gate = flag(config, "attn_output_gate", false);
     SPT_TRY(read_layers(config, where, t, err));
     SPT_TRY(read_experts(config, where, t, err));
-    SPT_TRY(spt_target_set_weights(t, "bf16", err));
+    if (!t->weights[0])
+        SPT_TRY(spt_target_set_weights(t, "bf16", err));
     return spt_target_finish(t, err);
 }
 
@@ -184,8 +201,8 @@ static spt_status open_preset(const cJSON **config, const char *where,
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: schema '%.40s', expected spectune.model/1", where,
                         text);
-    SPT_TRY(
-        spt_json_only(root, where, "schema name source drafter config", err));
+    SPT_TRY(spt_json_only(root, where,
+                          "schema name source drafter weights config", err));
     SPT_TRY(spt_json_text(root, where, "name", &text, err));
     snprintf(t->name, sizeof t->name, "%s", text);
     SPT_TRY(spt_json_text(root, where, "source", &text, err));
@@ -193,6 +210,10 @@ static spt_status open_preset(const cJSON **config, const char *where,
     if (spt_json_has(root, "drafter")) {
         SPT_TRY(spt_json_text(root, where, "drafter", &text, err));
         snprintf(t->drafter, sizeof t->drafter, "%s", text);
+    }
+    if (spt_json_has(root, "weights")) {
+        SPT_TRY(spt_json_text(root, where, "weights", &text, err));
+        SPT_TRY(spt_target_set_weights(t, text, err));
     }
     return spt_json_object(root, where, "config", config, err);
 }

@@ -134,6 +134,7 @@ static spt_status settle(header *h, const char *name, spt_error *err)
                         "%s: GGUF without the tensors of a language model",
                         name);
     t->layer_bits = 8 * h->body_bytes / h->body_weights;
+    t->attention_bits = t->layer_bits;
     t->embed_bits = 8 * h->embed_bytes / (head > 0 ? head : 1);
     t->head_bits =
         h->output ? 8 * h->head_bytes / (head > 0 ? head : 1) : t->embed_bits;

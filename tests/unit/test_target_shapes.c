@@ -34,6 +34,47 @@ static void test_presets(void)
     CHECK_HAS(err.text, "q4_k", "and the line lists the formats");
 }
 
+/* Sizes as their publishers give them. */
+static void test_published_sizes(void)
+{
+    static const struct {
+        const char *name, *weights;
+        double params, weight_gb, kv_per_token, within;
+    } rows[] = {
+        {"llama-3.3-70b", NULL, 70.6e9, 141.1, 327680, 0.01},
+        {"qwen3-30b-a3b", NULL, 30.5e9, 61.1, 98304, 0.01},
+        /* 117 billion parameters, 65 GB as MXFP4; half of 36 layers keep
+           their whole context. */
+        {"gpt-oss-120b", NULL, 117e9, 65.2, 36864, 0.01},
+        {"gpt-oss-20b", NULL, 20.9e9, 13.8, 24576, 0.01},
+        /* 671 billion, FP8; 576 numbers per token in each of 61 layers. */
+        {"deepseek-r1", NULL, 671e9, 672, 70272, 0.01},
+        {"qwen3.8-27b", "q4_k_m", 27e9, 17.1, 65536, 0.04},
+        {"qwen3.6-35b-a3b", NULL, 35e9, 70, 20480, 0.03},
+        {"qwen3.5-9b", "q4_k_m", 9e9, 5.68, 32768, 0.03},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        spt_target t;
+        CHECK_OK(spt_target_load(".", rows[i].name, rows[i].weights, &t, &err),
+                 &err, rows[i].name);
+        CHECK_NEAR(spt_target_params(&t) / rows[i].params, 1, rows[i].within,
+                   "has its parameters");
+        CHECK_NEAR(t.weight_bytes / 1e9 / rows[i].weight_gb, 1, rows[i].within,
+                   "weighs what is published");
+        double far = spt_target_sequence_bytes(&t, 2, 1e6);
+        double near = spt_target_sequence_bytes(&t, 2, 1e6 - 1);
+        CHECK_NEAR(far - near, rows[i].kv_per_token, 1,
+                   "and takes its KV per token");
+    }
+    spt_target t;
+    CHECK_OK(spt_target_sized("x", 35e9, 3e9, "bf16", &t, &err), &err,
+             "a shape of 35 billion weights, 3 of them for a row");
+    CHECK_NEAR(spt_target_params(&t) / 35e9, 1, 0.15, "has about as many");
+    CHECK_OK(spt_target_sized("x", 8e9, 8e9, "bf16", &t, &err), &err,
+             "a dense shape of 8 billion");
+    CHECK_NEAR(spt_target_params(&t) / 8e9, 1, 0.15, "too");
+}
+
 static void test_stand_in(void)
 {
     spt_target t;
@@ -65,7 +106,10 @@ static const struct config {
      "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
      "\"vocab_size\":100,\"num_attention_heads\":0}",
      "num_attention_heads"},
-    {"latent attention", "{\"kv_lora_rank\":512}", "kv_lora_rank"},
+    {"latent attention without end",
+     "{\"num_hidden_layers\":2,\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"vocab_size\":100,\"num_attention_heads\":4,\"kv_lora_rank\":65537}",
+     "65537"},
     {"a list", "[]", "expected a JSON object"},
     {"broken JSON", "{\"num_hidden_layers\":", ":1:"},
     {"nothing", "", "JSON"},
@@ -145,6 +189,7 @@ static void test_gguf(void)
 int main(void)
 {
     test_presets();
+    test_published_sizes();
     test_stand_in();
     test_configs();
     test_gguf();
