@@ -1,0 +1,133 @@
+/*
+ * The draft length that the model of serving engines chooses on published
+ * sweeps (tests/data/draft_sweeps.csv: each row names its source), acceptance
+ * from few printed lengths, and the engines' files.
+ */
+#include "check.h"
+#include "mem.h"
+#include "serving.h"
+#include "survival.h"
+#include "sweeps.h"
+
+static spt_error err;
+
+static void test_survival(void)
+{
+    double kept[SPT_SURVIVAL_MAX + 1];
+    for (int d = 0; d <= SPT_SURVIVAL_MAX; d++)
+        kept[d] = -1;
+    kept[1] = 0.8;
+    kept[3] = 0.8 + 0.48 + 0.288; /* 0.8 * 0.6^(i-1) */
+    spt_survival_fill(kept);
+    CHECK_NEAR(kept[0], 0, 0, "no draft, none kept");
+    CHECK_NEAR(kept[2], 1.28, 1e-6, "a length between two known ones");
+    CHECK_NEAR(kept[4], 1.568 + 0.1728, 1e-6, "and one beyond");
+    for (int d = 0; d <= SPT_SURVIVAL_MAX; d++)
+        kept[d] = -1;
+    kept[2] = 1.2;
+    spt_survival_fill(kept);
+    /* a (1 + 0.94 a) = 1.2: a = 0.7168... */
+    CHECK_NEAR(kept[1], 0.7168, 1e-3, "from one length alone");
+    CHECK_NEAR(kept[2], 1.2, 0, "which stays as printed");
+    bool rises = true;
+    for (int d = 1; d <= SPT_SURVIVAL_MAX; d++)
+        rises &= kept[d] >= kept[d - 1];
+    CHECK(rises, "more drafts never keep fewer");
+}
+
+static void test_engines(void)
+{
+    static const char *const names[] = {"llama.cpp", "vLLM", "sglang",
+                                        "trtllm"};
+    spt_serving s;
+    char text[256];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK_OK(spt_serving_load(".", names[i], &s, &err), &err, names[i]);
+    CHECK(spt_serving_load(".", "../engines/vllm", &s, &err) == SPT_E_USAGE,
+          "an unknown engine is a wrong use");
+    CHECK_HAS(err.text, "llama.cpp, vllm", "and the line lists them");
+    CHECK_OK(spt_serving_load(".", "llama.cpp", &s, &err), &err, "llama.cpp");
+    CHECK(spt_serving_flags(&s, SPT_METHOD_MTP, 3, text, sizeof text),
+          "it drafts with MTP");
+    CHECK_TEXT(text, "--spec-type draft-mtp --spec-draft-n-max 3",
+               "by these flags");
+    const char *bad = "{\"schema\": \"spectune.engine/1\", \"name\": \"x\", "
+                      "\"source\": \"s\", \"flags\": \"\", \"off\": \"\", "
+                      "\"methods\": {}, \"facts\": {\"memory_share\": [2, "
+                      "\"fraction\", \"s\"]}}";
+    CHECK(spt_serving_parse(bad, strlen(bad), "x.json", &s, &err) ==
+              SPT_E_FORMAT,
+          "a share beyond 1 is refused");
+    CHECK_TEXT(err.text, "x.json: memory_share is 2, expected 0.1 to 1",
+               "with file, field and bounds");
+}
+
+/* Nothing that a step model may get wrong by sign. */
+static void test_directions(void)
+{
+    spt_gen *gen = NULL;
+    spt_serving s;
+    spt_board b, slow;
+    spt_target t;
+    spt_drafter d;
+    CHECK_OK(spt_gen_open(".", &gen, &err), &err, "archs/");
+    CHECK_OK(spt_gen_board(gen, "rtx_3090", &b, &err), &err, "a board");
+    CHECK_OK(spt_serving_load(".", "llama.cpp", &s, &err), &err, "an engine");
+    CHECK_OK(spt_target_load(".", "qwen3.8-27b", "q4_k_m", &t, &err), &err,
+             "a model");
+    CHECK_OK(spt_drafter_make(".", "mtp", &t, &d, &err), &err, "a drafter");
+    spt_load l = {&s, &b, &t, &d, 1, 1, 400, 2};
+    bool rises = true;
+    for (int n = 1; n < 8; n++)
+        rises &= spt_serving_step_us(&l, n) > spt_serving_step_us(&l, n - 1);
+    CHECK(rises, "each draft costs, up to the narrow kernel's last width");
+    CHECK(spt_serving_step_us(&l, 8) < spt_serving_step_us(&l, 7),
+          "past it the wide kernel is faster");
+    slow = b;
+    slow.dram_gbps /= 2;
+    double before = spt_serving_step_us(&l, 0);
+    l.board = &slow;
+    CHECK(spt_serving_step_us(&l, 0) > 1.5 * before,
+          "plain decoding is as slow as the memory");
+    l.board = &b;
+    l.boards = 2;
+    CHECK(spt_serving_step_us(&l, 0) < before, "two boards are faster");
+    spt_gen_close(gen);
+}
+
+static void test_published(void)
+{
+    spt_gen *gen = NULL;
+    spt_csv csv = {0};
+    spt_sweeps s = {0};
+    CHECK_OK(spt_gen_open(".", &gen, &err), &err, "archs/");
+    CHECK_OK(spt_csv_read(&csv, "tests/data/draft_sweeps.csv", &err), &err,
+             "the published sweeps");
+    CHECK(spt_csv_has(&csv, SPT_SWEEP_COLUMNS), "have the columns");
+    CHECK_OK(spt_sweeps_check(&s, gen, &csv, &err), &err, "are scored");
+    CHECK_INT((long long)s.count, 34, "34 curves count");
+    printf("# lost: mean %.2f %%, median %.2f %%, p90 %.2f %%\n", s.mean_lost,
+           s.median_lost, s.p90_lost);
+    CHECK(s.mean_lost <= 1.0, "the choice loses 1.0 %% at most on average");
+    CHECK(s.p90_lost <= 3.0, "and 3.0 %% at the 90th percentile");
+    double least = 100, at_three = 0;
+    for (size_t i = 0; i < s.n_fixed; i++) {
+        least = fmin(least, s.fixed[i].mean_lost);
+        if (s.fixed[i].draft_length == 3)
+            at_three = s.fixed[i].mean_lost;
+    }
+    CHECK(s.mean_lost < least / 5, "a fifth of what any fixed length loses");
+    CHECK_NEAR(at_three, 9.4, 0.1, "D = 3 everywhere loses 9.4 %%");
+    spt_sweeps_free(&s);
+    spt_csv_free(&csv);
+    spt_gen_close(gen);
+}
+
+int main(void)
+{
+    test_survival();
+    test_engines();
+    test_directions();
+    test_published();
+    return check_done();
+}

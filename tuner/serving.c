@@ -1,0 +1,182 @@
+#include "serving.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "files.h"
+#include "json.h"
+
+typedef struct fact_row {
+    const char *name, *unit;
+    double min, max;
+    size_t offset;
+} fact_row;
+
+static const fact_row facts[] = {
+#define SPT_SERVING_FACT(field, unit, min, max, meaning) \
+    {#field, unit, min, max, offsetof(spt_serving, field)},
+#include "serving.def"
+#undef SPT_SERVING_FACT
+};
+enum { FACTS = sizeof facts / sizeof *facts };
+
+/* "field": [value, "unit", "source"] */
+static spt_status read_fact(const cJSON *object, const char *where,
+                            const fact_row *row, spt_serving *s, spt_error *err)
+{
+    const cJSON *list;
+    SPT_TRY(spt_json_array(object, where, row->name, &list, err));
+    const cJSON *value = cJSON_GetArrayItem(list, 0);
+    const char *unit = cJSON_GetStringValue(cJSON_GetArrayItem(list, 1));
+    const char *source = cJSON_GetStringValue(cJSON_GetArrayItem(list, 2));
+    if (cJSON_GetArraySize(list) != 3 || !cJSON_IsNumber(value) || !unit ||
+        strcmp(unit, row->unit) != 0 || !source || !*source)
+        return spt_fail(err, SPT_E_FORMAT,
+                        "%s: %s: expected [number, \"%s\", source]", where,
+                        row->name, row->unit);
+    if (!(value->valuedouble >= row->min && value->valuedouble <= row->max))
+        return spt_fail(err, SPT_E_FORMAT, "%s: %s is %g, expected %g to %g",
+                        where, row->name, value->valuedouble, row->min,
+                        row->max);
+    memcpy((char *)s + row->offset, &value->valuedouble, sizeof(double));
+    return SPT_OK;
+}
+
+static spt_status read_facts(const cJSON *root, const char *where,
+                             spt_serving *s, spt_error *err)
+{
+    const cJSON *object, *item;
+    SPT_TRY(spt_json_object(root, where, "facts", &object, err));
+    for (size_t i = 0; i < FACTS; i++)
+        SPT_TRY(read_fact(object, where, &facts[i], s, err));
+    cJSON_ArrayForEach(item, object)
+    {
+        size_t i = 0;
+        while (i < FACTS && strcmp(facts[i].name, item->string) != 0)
+            i++;
+        if (i == FACTS)
+            return spt_fail(err, SPT_E_FORMAT, "%s: %.40s: unknown fact", where,
+                            item->string);
+    }
+    if (cJSON_GetArraySize(object) != FACTS)
+        return spt_fail(err, SPT_E_FORMAT, "%s: a fact is there twice", where);
+    return SPT_OK;
+}
+
+static spt_status read_copy(const cJSON *root, const char *where,
+                            const char *field, char *out, size_t size,
+                            spt_error *err)
+{
+    const char *text;
+    SPT_TRY(spt_json_text(root, where, field, &text, err));
+    if (strlen(text) >= size)
+        return spt_fail(err, SPT_E_FORMAT, "%s: %s: longer than %zu", where,
+                        field, size - 1);
+    snprintf(out, size, "%s", text);
+    return SPT_OK;
+}
+
+/* "methods": {"mtp": "draft-mtp", ...}: those that the engine has. */
+static spt_status read_methods(const cJSON *root, const char *where,
+                               spt_serving *s, spt_error *err)
+{
+    const cJSON *object, *item;
+    SPT_TRY(spt_json_object(root, where, "methods", &object, err));
+    cJSON_ArrayForEach(item, object)
+    {
+        int method = spt_drafter_find(item->string);
+        if (method < 0)
+            return spt_fail(err, SPT_E_FORMAT,
+                            "%s: methods: '%.40s', expected one of: %s", where,
+                            item->string, spt_drafter_list());
+        SPT_TRY(read_copy(object, where, item->string, s->methods[method],
+                          sizeof s->methods[method], err));
+    }
+    return SPT_OK;
+}
+
+static spt_status read_serving(const cJSON *root, const char *where,
+                               spt_serving *s, spt_error *err)
+{
+    const char *schema;
+    SPT_TRY(spt_json_text(root, where, "schema", &schema, err));
+    if (strcmp(schema, "spectune.engine/1") != 0)
+        return spt_fail(err, SPT_E_FORMAT,
+                        "%s: schema '%.40s', expected spectune.engine/1", where,
+                        schema);
+    SPT_TRY(spt_json_only(root, where,
+                          "schema name source flags off methods facts", err));
+    SPT_TRY(read_copy(root, where, "name", s->name, sizeof s->name, err));
+    SPT_TRY(read_copy(root, where, "source", s->source, sizeof s->source, err));
+    SPT_TRY(read_copy(root, where, "flags", s->flags, sizeof s->flags, err));
+    SPT_TRY(read_copy(root, where, "off", s->off, sizeof s->off, err));
+    SPT_TRY(read_methods(root, where, s, err));
+    return read_facts(root, where, s, err);
+}
+
+spt_status spt_serving_parse(const char *text, size_t size, const char *name,
+                             spt_serving *serving, spt_error *err)
+{
+    cJSON *root = NULL;
+    spt_serving s = {0};
+    SPT_TRY(spt_json_parse(text, size, name, &root, err));
+    spt_status status = read_serving(root, name, &s, err);
+    cJSON_Delete(root);
+    if (status == SPT_OK)
+        *serving = s;
+    return status;
+}
+
+spt_status spt_serving_load(const char *home, const char *name,
+                            spt_serving *serving, spt_error *err)
+{
+    spt_buf path = {0}, text = {0};
+    char lower[24];
+    size_t n = 0;
+    for (; name[n] && n + 1 < sizeof lower; n++)
+        lower[n] = (char)tolower((unsigned char)name[n]);
+    lower[n] = 0;
+    spt_buf_printf(&path, "%s/profiles/engines/%s.json", home, lower);
+    spt_status status = SPT_OK;
+    if (name[n] || strchr(name, '/') || path.failed || !*name ||
+        !spt_file_exists(path.data))
+        status = spt_fail(err, SPT_E_USAGE,
+                          "engine '%.40s': expected llama.cpp, vllm, sglang "
+                          "or trtllm",
+                          name);
+    if (status == SPT_OK)
+        status = spt_file_read(path.data, 1 << 20, &text, err);
+    if (status == SPT_OK)
+        status = spt_serving_parse(text.data ? text.data : "", text.size,
+                                   path.data, serving, err);
+    spt_buf_free(&path);
+    spt_buf_free(&text);
+    return status;
+}
+
+/* Replaces each `mark` in text. */
+static void fill(char *text, size_t size, const char *mark, const char *value)
+{
+    spt_buf out = {0};
+    const char *at = text;
+    for (const char *hit; (hit = strstr(at, mark)) != NULL;
+         at = hit + strlen(mark)) {
+        spt_buf_add(&out, at, (size_t)(hit - at));
+        spt_buf_puts(&out, value);
+    }
+    spt_buf_puts(&out, at);
+    snprintf(text, size, "%s", out.data ? out.data : "");
+    spt_buf_free(&out);
+}
+
+bool spt_serving_flags(const spt_serving *s, spt_method method,
+                       int draft_length, char *text, size_t size)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", draft_length);
+    snprintf(text, size, "%s", draft_length ? s->flags : s->off);
+    fill(text, size, "{D}", number);
+    fill(text, size, "{METHOD}", s->methods[method]);
+    return s->methods[method][0] != 0;
+}

@@ -1,0 +1,74 @@
+/*
+ * Serving engines: what their kernels and their host part cost, from
+ * profiles/engines/NAME.json, and the time of a step in one of them.
+ *
+ * Every result is `modelled`: the constants are fitted to published rates,
+ * everything else follows from board, target and drafter.
+ */
+#ifndef SPT_SERVING_H
+#define SPT_SERVING_H
+
+#include "board.h"
+#include "drafter.h"
+#include "target.h"
+
+typedef struct spt_serving {
+    char name[24]; /* llama.cpp */
+    char source[240];
+    char flags[160]; /* what to type for {D} drafts; {METHOD}: its word */
+    char off[80]; /* and for none */
+    char methods[SPT_METHOD_COUNT][24]; /* the engine's words, or "" */
+#define SPT_SERVING_FACT(field, unit, min, max, meaning) double field;
+#include "serving.def"
+#undef SPT_SERVING_FACT
+} spt_serving;
+
+/* By name; case does not matter ("vLLM"). */
+spt_status spt_serving_load(const char *home, const char *name,
+                            spt_serving *serving, spt_error *err);
+/* From bytes in memory; name is what errors call them. */
+spt_status spt_serving_parse(const char *text, size_t size, const char *name,
+                             spt_serving *serving, spt_error *err);
+
+/* What to type for a draft length; false when the engine lacks the method. */
+bool spt_serving_flags(const spt_serving *serving, spt_method method,
+                       int draft_length, char *text, size_t size);
+
+/* One load: a batch of equal sequences on boards that share every layer. */
+typedef struct spt_load {
+    const spt_serving *serving;
+    const spt_board *board;
+    const spt_target *target;
+    const spt_drafter *drafter; /* NULL: none beside the target */
+    int boards; /* tensor-parallel */
+    double batch; /* sequences that ask */
+    double context; /* tokens per sequence */
+    double kv_bytes; /* of one KV element */
+} spt_load;
+
+/* Sequences that run side by side; what does not fit waits. At least 1. */
+double spt_serving_running(const spt_load *load, int draft_length);
+
+/*
+ * Microseconds of one forward of the target with 1 + draft_length rows for
+ * each of `running` sequences, host part included; and what drafting adds.
+ */
+double spt_serving_verify_us(const spt_load *load, double running,
+                             int draft_length);
+double spt_serving_draft_us(const spt_load *load, double running,
+                            int draft_length);
+
+/*
+ * What a rejected draft costs an engine that has to restore recurrent states:
+ * copies, and the kept drafts once more; 0 elsewhere.
+ */
+double spt_serving_restore_us(const spt_load *load, double running,
+                              int draft_length);
+
+/*
+ * Time in which every one of the batch's sequences takes one step: waiting
+ * turns, drafting, verification, restoring.
+ */
+double spt_serving_step_us(const spt_load *load, int draft_length);
+
+#endif

@@ -1,0 +1,259 @@
+/*
+ * Steps of serving engines from few constants.
+ *
+ * A forward reads its weights and the KV once and computes each row: narrow
+ * kernels (llama.cpp's vector kernels) in SM cycles per weight and row, wide
+ * ones by weight whatever the rows, GEMMs of 16-bit engines at a share of the
+ * matrix rate. Memory and arithmetic overlap in part:
+ *   (memory^p + arithmetic^p)^(1/p).
+ * On top come launches and small kernels by layer, all-reduces, and the host.
+ * What a mixture of experts reads grows with its rows.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "serving.h"
+
+/* Share of the memory that weights may take before they go to the host. */
+static const double weights_share = 0.92;
+
+/* Workspace and the like beside weights and KV. Assumed. */
+static const double reserve_bytes = 2e9;
+
+/* Rejections, of the steps in which an engine restores a state. Assumed. */
+static const double rejection = 0.7;
+
+enum { ROW_STEP = 8 };
+
+/* What a forward does, summed before memory and arithmetic overlap. */
+typedef struct work {
+    double bytes; /* of weights, read once */
+    double kv; /* other bytes */
+    double cycles; /* of all SMs */
+    double flop; /* on the matrix unit */
+} work;
+
+static bool is_fp4(const spt_target *t)
+{
+    return t->weights[0] && (strcmp(t->weights, "nvfp4") == 0 ||
+                             strcmp(t->weights, "mxfp4") == 0);
+}
+
+/* Dense weights times rows. */
+static void add_weights(work *w, const spt_load *l, double params, double bits,
+                        double rows)
+{
+    const spt_serving *e = l->serving;
+    double fp4 = is_fp4(l->target) && bits < 6 ? e->fp4_factor : 1;
+    double eights = ceil(rows / ROW_STEP) * ROW_STEP;
+    w->bytes += params * bits / 8;
+    if (e->narrow_rows > 0 && bits < 16 && rows > e->narrow_rows)
+        w->cycles += fp4 * params / 1000 *
+                     (e->wide_cycles + e->wide_row_cycles * eights);
+    else if (e->narrow_rows > 0 && rows <= e->narrow_rows)
+        w->cycles += fp4 * params / 1000 * rows *
+                     (bits < 16 ? e->narrow_cycles : e->narrow_16bit_cycles);
+    else
+        w->flop += 2 * params * rows;
+}
+
+/* Routed experts: those that the rows touch, each row through its own few. */
+static void add_experts(work *w, const spt_load *l, const spt_target *t,
+                        double rows)
+{
+    const spt_serving *e = l->serving;
+    double one = spt_target_expert_params(t) * (double)t->moe_layers;
+    double touched = spt_target_experts_touched(t, rows) * one;
+    double used = rows * (double)t->experts_per_token * one;
+    w->bytes += touched * t->layer_bits / 8;
+    if (e->narrow_rows > 0 && rows <= e->narrow_rows)
+        w->cycles += used / 1000 * e->narrow_expert_cycles;
+    else if (e->narrow_rows > 0)
+        w->cycles += touched / 1000 * e->wide_expert_cycles +
+                     used / 1000 * e->wide_row_cycles;
+    else
+        w->flop += 2 * fmax(used, touched * ROW_STEP);
+}
+
+/* KV of the context, linear states, and attention's own arithmetic. */
+static void add_context(work *w, const spt_load *l, const spt_target *t,
+                        double running, double rows)
+{
+    double window = fmin((double)t->window, l->context);
+    double kv = spt_target_sequence_bytes(t, l->kv_bytes, l->context);
+    double fixed = spt_target_sequence_bytes(t, l->kv_bytes, 0);
+    w->kv += running * (kv - fixed) + fixed * (running + rows);
+    w->flop += 4 * rows * (double)(t->q_heads * t->head_dim) *
+               ((double)t->full_layers * l->context +
+                (double)t->window_layers * window);
+}
+
+/* Bytes per microsecond for weights: what exceeds the boards' memory comes
+   from the host. */
+static double weight_rate(const spt_load *l, int boards)
+{
+    const spt_serving *e = l->serving;
+    double dram = l->board->dram_gbps * e->memory_share * 1e3 * boards;
+    double room = l->board->memory_bytes * l->boards * weights_share;
+    double away = 1 - fmin(1, room / l->target->weight_bytes);
+    return 1 / ((1 - away) / dram + away / (e->host_gbps * 1e3));
+}
+
+static double work_us(const work *w, const spt_load *l, int boards)
+{
+    const spt_serving *e = l->serving;
+    const spt_board *b = l->board;
+    double dram = b->dram_gbps * e->memory_share * 1e3 * boards;
+    double memory = w->bytes / weight_rate(l, boards) + w->kv / dram;
+    double arithmetic =
+        w->cycles / (b->sm_count * b->clock_mhz * boards) +
+        w->flop / (b->bf16_tflops * e->matrix_share * 1e6 * boards);
+    return pow(pow(memory, e->overlap) + pow(arithmetic, e->overlap),
+               1 / e->overlap);
+}
+
+/* Two all-reduces of a layer: latency, and each board's share of the bytes
+   there and back. */
+static double reduce_us(const spt_load *l, int boards, double rows,
+                        double hidden)
+{
+    if (boards < 2)
+        return 0;
+    double bytes = 2 * rows * hidden * 2;
+    double link = l->board->link_gbps > 0 ? l->board->link_gbps : 16;
+    return l->serving->reduce_us +
+           2 * bytes * (boards - 1) / boards / (link * 1e3);
+}
+
+/* A forward of target or draft model; layer_us: of its engine's layers. */
+static double forward_us(const spt_load *l, const spt_target *t, int boards,
+                         double running, double rows, double layer_us)
+{
+    work w = {0};
+    add_weights(&w, l, spt_target_mixer_params(t), t->attention_bits, rows);
+    add_weights(&w, l, spt_target_dense_params(t),
+                t->experts ? t->attention_bits : t->layer_bits, rows);
+    add_weights(&w, l, (double)t->vocab * (double)t->hidden, t->head_bits,
+                rows);
+    if (t->experts)
+        add_experts(&w, l, t, rows);
+    add_context(&w, l, t, running, rows);
+    return work_us(&w, l, boards) +
+           (double)t->layers *
+               (layer_us + reduce_us(l, boards, rows, (double)t->hidden)) +
+           (double)t->moe_layers * l->serving->expert_layer_us;
+}
+
+double spt_serving_verify_us(const spt_load *l, double running,
+                             int draft_length)
+{
+    const spt_serving *e = l->serving;
+    double rows = running * (1 + draft_length);
+    double us =
+        forward_us(l, l->target, l->boards, running, rows, e->layer_us) +
+        e->step_us;
+    if (draft_length)
+        us += e->speculation_us + e->sequence_us * running +
+              e->row_us * rows * (double)l->target->vocab / 150000;
+    return us;
+}
+
+/* EAGLE-3 and MTP: a layer and a head for each draft. */
+static double serial_us(const spt_load *l, double running, int draft_length)
+{
+    const spt_serving *e = l->serving;
+    const spt_drafter *d = l->drafter;
+    const spt_target *t = l->target;
+    bool mtp = d->method == SPT_METHOD_MTP;
+    double h = (double)t->hidden;
+    work w = {0};
+    add_weights(&w, l, spt_drafter_layer_params(d, t) + d->taps * h * h,
+                mtp ? t->layer_bits : e->draft_bits, running);
+    add_weights(&w, l, d->vocab * h, mtp ? t->head_bits : e->draft_bits,
+                running);
+    w.kv += running * spt_target_kv_bytes(t, l->kv_bytes) * l->context;
+    return draft_length * (work_us(&w, l, l->boards) + e->draft_us +
+                           reduce_us(l, l->boards, running, h));
+}
+
+/* DFlash and DSpark: one pass over the block; DSpark's head token by token. */
+static double block_us(const spt_load *l, double running, int draft_length)
+{
+    const spt_serving *e = l->serving;
+    const spt_drafter *d = l->drafter;
+    const spt_target *t = l->target;
+    double h = (double)t->hidden, rows = running * (1 + draft_length);
+    work w = {0}, rank = {0};
+    add_weights(&w, l,
+                d->layers * spt_drafter_layer_params(d, t) + d->taps * h * h,
+                e->draft_bits, rows);
+    add_weights(&w, l, d->vocab * h, t->head_bits, rows);
+    w.kv +=
+        d->layers * running * spt_target_kv_bytes(t, l->kv_bytes) * l->context;
+    add_weights(&rank, l, d->rank * d->vocab, 16, running);
+    double serial = d->rank > 0 ? work_us(&rank, l, 1) + e->layer_us : 0;
+    return work_us(&w, l, l->boards) + e->block_us + d->layers * e->layer_us +
+           draft_length * serial;
+}
+
+double spt_serving_draft_us(const spt_load *l, double running, int draft_length)
+{
+    const spt_serving *e = l->serving;
+    if (!l->drafter || draft_length <= 0)
+        return 0;
+    switch (l->drafter->method) {
+    case SPT_METHOD_EXTERNAL:
+        return draft_length * (forward_us(l, &l->drafter->model, 1, running,
+                                          running, e->draft_layer_us) +
+                               e->draft_us);
+    case SPT_METHOD_EAGLE3:
+    case SPT_METHOD_MTP:
+        return serial_us(l, running, draft_length);
+    case SPT_METHOD_DFLASH:
+    case SPT_METHOD_DSPARK:
+        return block_us(l, running, draft_length);
+    default:
+        return 0;
+    }
+}
+
+double spt_serving_restore_us(const spt_load *l, double running,
+                              int draft_length)
+{
+    const spt_serving *e = l->serving;
+    if (e->restore_gbps <= 0 || !l->target->linear_layers || !l->drafter ||
+        l->drafter->method != SPT_METHOD_EXTERNAL || !draft_length)
+        return 0;
+    double states = running * spt_target_sequence_bytes(l->target, 1, 0);
+    return 2 * states / (e->restore_gbps * 1e3) +
+           rejection * (forward_us(l, l->target, l->boards, running,
+                                   2 * running, e->layer_us) +
+                        e->step_us);
+}
+
+double spt_serving_running(const spt_load *l, int draft_length)
+{
+    const spt_serving *e = l->serving;
+    const spt_drafter *d = draft_length ? l->drafter : NULL;
+    if (e->memory_use <= 0)
+        return l->batch;
+    double sequence =
+        spt_target_sequence_bytes(l->target, l->kv_bytes, l->context);
+    double room = l->board->memory_bytes * l->boards * e->memory_use -
+                  reserve_bytes * l->boards - l->target->weight_bytes;
+    if (d) {
+        room -= spt_drafter_weight_bytes(d, l->target);
+        sequence +=
+            spt_drafter_sequence_bytes(d, l->target, l->kv_bytes, l->context);
+    }
+    return fmin(l->batch, fmax(1, room / sequence));
+}
+
+double spt_serving_step_us(const spt_load *l, int draft_length)
+{
+    double running = spt_serving_running(l, draft_length);
+    return l->batch / running *
+           (spt_serving_draft_us(l, running, draft_length) +
+            spt_serving_verify_us(l, running, draft_length) +
+            spt_serving_restore_us(l, running, draft_length));
+}
