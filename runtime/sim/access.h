@@ -104,6 +104,8 @@ sim_op sim_access_op(const ptx_insn *insn, bool checks);
 sim_op sim_atom_op(const ptx_insn *insn, bool checks);
 sim_op sim_matrix_op(const ptx_insn *insn, bool checks);
 sim_op sim_wmma_op(const ptx_insn *insn, bool checks);
+/* mma forms that the matrix unit's fast code does not know. */
+sim_op sim_mma_op(const ptx_insn *insn);
 sim_op sim_async_op(const ptx_insn *insn, bool checks);
 sim_op sim_mbarrier_op(const ptx_insn *insn, bool checks);
 

@@ -284,7 +284,7 @@ static sim_op mma_op(const ptx_insn *insn)
 {
     sim_mma m;
     if (!describe(insn, &m))
-        return NULL;
+        return sim_mma_op(insn);
     bool avx2 = has_avx2(), common = m.m == 16 && m.k == 15 && !m.c_half &&
                                      !m.d_half && m.a == m.b;
     if (common && m.a == SIM_MMA_BF16)
@@ -309,6 +309,8 @@ sim_op sim_matrix_op(const ptx_insn *insn, bool checks)
         return op_movmatrix;
     case PTX_OP_MMA:
         return mma_op(insn);
+    case PTX_OP_MMA_SP:
+        return sim_mma_op(insn);
     default:
         return NULL;
     }

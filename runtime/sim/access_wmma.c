@@ -8,8 +8,7 @@
  * mma adds a k-group as a tree, as mma.sync does, and C last.
  */
 #include "access.h"
-
-#include "access_half.h"
+#include "access_dot.h"
 
 enum { M_MAX = 32, N_MAX = 32, K_MAX = 128 };
 
@@ -194,38 +193,6 @@ static void op_store(const sim_insn *in, sim_warp *w, uint8_t *regs,
         transfer(in, w, regs, exec, true);
 }
 
-/* The number of an element; exact in double for every format. */
-static double number_of(unsigned type, uint64_t bits)
-{
-    uint32_t word = (uint32_t)bits;
-    float f;
-    double d;
-    switch (type) {
-    case PTX_F16:
-        return (double)sim_half_value(word);
-    case PTX_BF16:
-        return (double)sim_bf16_value(word);
-    case PTX_TF32:
-        word &= 0xffffe000;
-        memcpy(&f, &word, 4);
-        return (double)f;
-    case PTX_F32:
-        memcpy(&f, &word, 4);
-        return (double)f;
-    case PTX_F64:
-        memcpy(&d, &bits, 8);
-        return d;
-    case PTX_S8:
-        return (int8_t)word;
-    case PTX_S4:
-        return (int32_t)(word << 28) >> 28;
-    case PTX_S32:
-        return (int32_t)word;
-    default:
-        return word;
-    }
-}
-
 typedef struct wmma_data {
     double a[M_MAX][K_MAX], b[N_MAX][K_MAX], c[M_MAX][N_MAX];
 } wmma_data;
@@ -237,54 +204,8 @@ static void gather(const uint8_t *regs, const sim_insn *in, int operand,
     unsigned per = lines * length / SIM_LANES, bits = bits_of(type);
     for (unsigned number = 0; number < lines * length; number++)
         out[number / length * room + number % length] =
-            number_of(type, fragment_get(regs, in, operand, bits, number / per,
-                                         number % per));
-}
-
-static float tree(const double *a, const double *b, unsigned n)
-{
-    if (n == 1)
-        return (float)(a[0] * b[0]);
-    return tree(a, b, n / 2) + tree(a + n / 2, b + n / 2, n / 2);
-}
-
-static double tree64(const double *a, const double *b, unsigned n)
-{
-    if (n == 1)
-        return a[0] * b[0];
-    return tree64(a, b, n / 2) + tree64(a + n / 2, b + n / 2, n / 2);
-}
-
-static uint64_t integer_result(const ptx_insn *insn, const double *a,
-                               const double *b, double c, unsigned k)
-{
-    int64_t sum = (int64_t)c;
-    bool bit = insn->types[1] == PTX_B1, xor = ptx_has(insn, PTX_MOD_XOR);
-    for (unsigned i = 0; i < k; i++)
-        sum += bit && xor? a[i] != b[i] : (int64_t)(a[i] * b[i]);
-    if (ptx_has(insn, PTX_MOD_SATFINITE)) {
-        sum = sum > INT32_MAX ? INT32_MAX : sum;
-        sum = sum < INT32_MIN ? INT32_MIN : sum;
-    }
-    return (uint32_t)sum;
-}
-
-static uint64_t result_bits(const ptx_insn *insn, const double *a,
-                            const double *b, double c, unsigned k)
-{
-    uint64_t bits = 0;
-    if (insn->types[0] == PTX_S32)
-        return integer_result(insn, a, b, c, k);
-    if (insn->types[0] == PTX_F64) {
-        double sum = tree64(a, b, k) + c;
-        memcpy(&bits, &sum, 8);
-        return sum != sum ? UINT64_C(0x7fffffffffffffff) : bits;
-    }
-    float sum = tree(a, b, k) + (float)c;
-    if (insn->types[0] == PTX_F16)
-        return sim_half_bits(sum);
-    memcpy(&bits, &sum, 4);
-    return sum != sum ? 0x7fffffff : bits;
+            sim_dot_number(type, fragment_get(regs, in, operand, bits,
+                                              number / per, number % per));
 }
 
 static void op_mma(const sim_insn *in, sim_warp *w, uint8_t *regs,
@@ -309,7 +230,7 @@ static void op_mma(const sim_insn *in, sim_warp *w, uint8_t *regs,
     for (unsigned number = 0; number < s->m * s->n; number++) {
         unsigned r = number / s->n, c = number % s->n, l = number / per;
         uint64_t value =
-            result_bits(insn, data->a[r], data->b[c], data->c[r][c], s->k);
+            sim_dot(insn, data->a[r], data->b[c], data->c[r][c], s->k);
         if (exec >> l & 1)
             fragment_set(regs, in, 0, bits, l, number % per, value);
     }

@@ -312,6 +312,7 @@ static int member_operand(const ptx_insn *src)
     case PTX_OP_STMATRIX:
     case PTX_OP_MOVMATRIX:
     case PTX_OP_MMA:
+    case PTX_OP_MMA_SP:
     case PTX_OP_WMMA_LOAD_A:
     case PTX_OP_WMMA_LOAD_B:
     case PTX_OP_WMMA_LOAD_C:

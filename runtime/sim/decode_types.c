@@ -89,6 +89,7 @@ ptx_type sim_operand_type(const ptx_insn *insn, int at)
     case PTX_OP_WMMA_LOAD_C:
     case PTX_OP_WMMA_STORE_D:
     case PTX_OP_MMA:
+    case PTX_OP_MMA_SP:
     case PTX_OP_WMMA_MMA:
         return first == PTX_F64 && at != 2 ? PTX_F64 : PTX_B32;
     case PTX_OP_CREATEPOLICY:
@@ -124,7 +125,8 @@ bool sim_is_special(const ptx_insn *src)
 uint64_t sim_flops_of(const ptx_insn *src)
 {
     unsigned m, n, k;
-    if (src->op != PTX_OP_MMA && src->op != PTX_OP_WMMA_MMA)
+    if (src->op != PTX_OP_MMA && src->op != PTX_OP_MMA_SP &&
+        src->op != PTX_OP_WMMA_MMA)
         return 0;
     for (int i = 0; i < src->n_mods; i++)
         if (sscanf(ptx_mod_text((ptx_mod)src->mods[i]), "m%un%uk%u", &m, &n,

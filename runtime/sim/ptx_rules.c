@@ -259,6 +259,7 @@ static char matrix_of(const ptx_insn *insn, int operand, ptx_type *type)
     case PTX_OP_WMMA_STORE_D:
         return operand == 1 ? 'd' : 0;
     case PTX_OP_MMA:
+    case PTX_OP_MMA_SP:
     case PTX_OP_WMMA_MMA:
         if (operand > 3)
             return 0;
@@ -279,14 +280,15 @@ static uint32_t fragment(const ptx_insn *insn, char matrix, ptx_type type,
     *bytes = type == PTX_F64 ? 8 : 4;
     if (!matrix || !read_shape(insn, shape) || !shape[2])
         return 0;
-    bool wmma = insn->op != PTX_OP_MMA;
+    bool sparse = insn->op == PTX_OP_MMA_SP;
+    bool wmma = insn->op != PTX_OP_MMA && !sparse;
     bool input = matrix == 'a' || matrix == 'b';
     bool volta = !wmma && shape[0] == 8 && shape[2] == 4 && type != PTX_F64;
     if (volta)
         return input ? 2 : type == PTX_F32 ? 8 : 4;
     if (wmma && input && type == PTX_F16)
         return 8;
-    uint32_t items = matrix == 'a'   ? shape[0] * shape[2]
+    uint32_t items = matrix == 'a'   ? shape[0] * shape[2] >> sparse
                      : matrix == 'b' ? shape[2] * shape[1]
                                      : shape[0] * shape[1];
     return items * element_bits(insn, type) / (32 * 8 * *bytes);

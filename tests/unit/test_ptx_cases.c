@@ -9,7 +9,7 @@
 #include "files.h"
 #include "ptx_run.h"
 
-enum { MAX_COLUMNS = 16, MAX_ROWS = 256 };
+enum { MAX_COLUMNS = 32, MAX_ROWS = 256 };
 
 typedef struct case_column {
     char name[16], type[16];
