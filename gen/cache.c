@@ -1,8 +1,7 @@
 /*
- * Cache of compiled kernels. An entry is one file, KEY.kernel: the SHA-256 of
- * all that follows it, a line with sizes and what the assembler said, the PTX,
- * the cubin; so a damaged entry is noticed. Files appear by rename: processes
- * may share a folder.
+ * Cache of compiled kernels. An entry is one sealed file, KEY.kernel: a line
+ * with sizes and what the assembler said, the PTX, the cubin. Files appear by
+ * rename: processes may share a folder.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,8 +13,10 @@
 #include "cache.h"
 #include "files.h"
 #include "hash.h"
+#include "sealed.h"
 
-#define CACHE_MAGIC "spectune-kernel/2"
+#define KERNEL_KIND "spectune-kernel/3"
+#define COMPILER_KIND "spectune-compiler/1"
 enum { CACHE_ENTRY_MAX = 256 << 20, LINE_MAX_BYTES = 512 };
 
 char *spt_cache_default(void)
@@ -72,16 +73,10 @@ static bool take_images(const char *body, spt_image *image)
 /* What is wrong with the entry, or NULL after image was filled. */
 static const char *take_entry(const spt_buf *text, spt_image *image)
 {
-    char line[LINE_MAX_BYTES], hash[SPT_SHA256_TEXT], seen[SPT_SHA256_TEXT];
+    char line[LINE_MAX_BYTES];
     spt_image i = {0};
     size_t at = 0;
     if (!text->size || !take_line(text, &at, line, sizeof line) ||
-        sscanf(line, CACHE_MAGIC " %64s", hash) != 1)
-        return "has no head";
-    spt_sha256(text->data + at, text->size - at, seen);
-    if (strcmp(seen, hash) != 0)
-        return "is damaged";
-    if (!take_line(text, &at, line, sizeof line) ||
         sscanf(line, "%64s %zu %zu %d %d %d %d %31[^\n]", i.key, &i.ptx_size,
                &i.cubin_size, &i.registers, &i.shared_bytes, &i.spill_bytes,
                &i.stack_bytes, i.compiler) != 8)
@@ -106,8 +101,10 @@ bool spt_cache_load(const char *folder, spt_image *image, char *reason,
     bool found = false;
     *reason = 0;
     if (path && spt_file_exists(path)) {
-        if (spt_file_read(path, CACHE_ENTRY_MAX, &text, &err) != SPT_OK) {
+        if (spt_sealed_read(path, KERNEL_KIND, CACHE_ENTRY_MAX, &text, &err) !=
+            SPT_OK) {
             snprintf(reason, size, "%s", err.text);
+            unlink(path);
         } else {
             const char *wrong = take_entry(&text, image);
             found = !wrong;
@@ -125,8 +122,7 @@ bool spt_cache_load(const char *folder, spt_image *image, char *reason,
 spt_status spt_cache_store(const char *folder, const spt_image *image,
                            spt_error *err)
 {
-    spt_buf body = {0}, entry = {0};
-    char hash[SPT_SHA256_TEXT];
+    spt_buf body = {0};
     char *path = entry_path(folder, image->key);
     spt_buf_printf(&body, "%s %zu %zu %d %d %d %d %s\n", image->key,
                    image->ptx_size, image->cubin_size, image->registers,
@@ -134,16 +130,12 @@ spt_status spt_cache_store(const char *folder, const spt_image *image,
                    image->compiler);
     spt_buf_add(&body, image->ptx, image->ptx_size);
     spt_buf_add(&body, image->cubin, image->cubin_size);
-    spt_sha256(body.data, body.failed ? 0 : body.size, hash);
-    spt_buf_printf(&entry, CACHE_MAGIC " %s\n", hash);
-    spt_buf_add(&entry, body.data, body.size);
     spt_status status = spt_folder_make(folder, err);
-    if (status == SPT_OK && (!path || body.failed || entry.failed))
+    if (status == SPT_OK && (!path || body.failed))
         status = spt_fail(err, SPT_E_MEMORY, "%s: out of memory", folder);
     if (status == SPT_OK)
-        status = spt_file_write(path, entry.data, entry.size, err);
+        status = spt_sealed_write(path, KERNEL_KIND, body.data, body.size, err);
     spt_buf_free(&body);
-    spt_buf_free(&entry);
     spt_free(path);
     return status;
 }
@@ -174,10 +166,11 @@ bool spt_cache_compiler(const char *folder, const char *library, char *identity,
     spt_buf text = {0};
     size_t at = 0;
     char *path = compiler_path(folder, library);
-    bool found = path && spt_file_exists(path) &&
-                 spt_file_read(path, 64, &text, NULL) == SPT_OK && text.size &&
-                 take_line(&text, &at, identity, size) && at == text.size &&
-                 strncmp(identity, "nvrtc ", 6) == 0;
+    bool found =
+        path && spt_file_exists(path) &&
+        spt_sealed_read(path, COMPILER_KIND, 256, &text, NULL) == SPT_OK &&
+        text.size && take_line(&text, &at, identity, size) && at == text.size &&
+        strncmp(identity, "nvrtc ", 6) == 0;
     spt_buf_free(&text);
     spt_free(path);
     return found;
@@ -190,6 +183,6 @@ void spt_cache_keep_compiler(const char *folder, const char *library,
     int n = snprintf(line, sizeof line, "%s\n", identity);
     char *path = compiler_path(folder, library);
     if (path && spt_folder_make(folder, NULL) == SPT_OK)
-        spt_file_write(path, line, (size_t)n, NULL);
+        spt_sealed_write(path, COMPILER_KIND, line, (size_t)n, NULL);
     spt_free(path);
 }

@@ -308,6 +308,9 @@ static void run_text(lua_State *L, const char *name)
     luaL_checkstack(L, 16, "includes");
     const char *text = spt_lua_text(L, name, &size);
     const char *chunk = lua_pushfstring(L, "@%s", name);
+    if (size && text[0] == *LUA_SIGNATURE)
+        spt_lua_raise(L, SPT_E_FORMAT, "%s:1: is bytecode, expected Lua text",
+                      name);
     if (luaL_loadbufferx(L, text, size, chunk, "t") != LUA_OK)
         lua_error(L);
     spt_lua_push_env(L, name, 0);

@@ -159,7 +159,7 @@ static spt_status show(spt_gen *gen, const char *name, const char *file,
         is_arch |= strcmp(spt_gen_arch_name(gen, a), name) == 0;
     if (file)
         status = spt_gen_board_file(gen, file, &b, err);
-    else if (is_arch)
+    else if (is_arch || strncmp(name, "sm", 2) == 0)
         status = spt_gen_default_board(gen, name, &b, err);
     else
         status = spt_gen_board(gen, name, &b, err);

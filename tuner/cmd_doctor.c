@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cache.h"
 #include "commands.h"
 #include "driver.h"
 #include "files.h"
@@ -203,25 +204,13 @@ static void find_data(findings *all)
     spt_gen_close(gen);
 }
 
-static bool cache_folder(char *path, size_t size)
-{
-    const char *given = getenv("SPECTUNE_CACHE");
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (given)
-        snprintf(path, size, "%s", given);
-    else if (xdg && *xdg)
-        snprintf(path, size, "%s/spectune", xdg);
-    else if (home && *home)
-        snprintf(path, size, "%s/.cache/spectune", home);
-    else
-        return false;
-    return *path != 0;
-}
-
 static void find_cache(findings *all)
 {
     char path[1024];
-    if (!cache_folder(path, sizeof path)) {
+    char *folder = spt_cache_default();
+    snprintf(path, sizeof path, "%s", folder ? folder : "");
+    spt_free(folder);
+    if (!*path) {
         set_remedy(add(all, "cache", false, "no folder for compiled kernels"),
                    "Every run compiles anew. Set SPECTUNE_CACHE or HOME.");
         return;

@@ -7,6 +7,9 @@
 #include "files.h"
 #include "hash.h"
 #include "json.h"
+#include "sealed.h"
+
+#define PROOF_KIND "spectune-proof-entry/1"
 
 /* program: hash of this program's file. */
 static spt_status proof_key(const spt_proof_set *set, size_t i,
@@ -39,14 +42,14 @@ spt_status spt_proof_keys(const spt_proof_set *set, const char *machine,
     return SPT_OK;
 }
 
-/* "cache folder/proof-KEY.json" (spt_free), or NULL. */
+/* "cache folder/KEY.proof" (spt_free), or NULL. */
 static char *entry_path(const char *key)
 {
     char name[96];
     char *folder = spt_cache_default();
     if (!folder)
         return NULL;
-    snprintf(name, sizeof name, "proof-%s.json", key);
+    snprintf(name, sizeof name, "%s.proof", key);
     char *path = spt_path_join(folder, name);
     spt_free(folder);
     return path;
@@ -77,9 +80,14 @@ bool spt_proof_load(const char *key, spt_proof *proof)
 {
     char *path = entry_path(key);
     cJSON *root = NULL;
-    bool found = path && spt_json_read(path, 4096, &root, NULL) == SPT_OK &&
-                 read_entry(root, path, key, proof);
+    spt_buf text = {0};
+    bool found =
+        path &&
+        spt_sealed_read(path, PROOF_KIND, 4096, &text, NULL) == SPT_OK &&
+        spt_json_parse(text.data, text.size, path, &root, NULL) == SPT_OK &&
+        read_entry(root, path, key, proof);
     cJSON_Delete(root);
+    spt_buf_free(&text);
     spt_free(path);
     return found;
 }
@@ -94,8 +102,11 @@ void spt_proof_store(const char *key, const spt_proof *proof)
     cJSON_AddNumberToObject(root, "max_error", proof->max_error);
     cJSON_AddNumberToObject(root, "bound", proof->bound);
     cJSON_AddNumberToObject(root, "runs", (double)proof->runs);
-    if (path)
-        spt_json_write(path, root, NULL);
+    spt_buf text = {0};
+    spt_json_print(root, &text);
+    if (path && !text.failed)
+        spt_sealed_write(path, PROOF_KIND, text.data, text.size, NULL);
+    spt_buf_free(&text);
     cJSON_Delete(root);
     spt_free(path);
 }

@@ -39,4 +39,8 @@ try archs --board "$TMP/mine.lua"
 is "a board of one's own is shown" "$status" 0
 has "under its file's name" "$out" "mine"
 
+refused "an architecture that does not exist" 2 "arch 'sm91'" archs sm91
+printf '\033Lua' >"$TMP/code.lua"
+refused "a board file of bytecode" 1 "code.lua:1: is bytecode" \
+    --board "$TMP/code.lua" --heads 8/2 -o "$TMP/none"
 tap_done
