@@ -210,6 +210,10 @@ static spt_status read_drafter(const checker *c, size_t row,
     const char *home = spt_gen_root(c->gen);
     const char *method = cell(c, row, "method");
     double params;
+    if (spt_drafter_find(method) < 0) {
+        assume(c, "method", method, "mtp");
+        method = "mtp";
+    }
     if (strcmp(method, "external") != 0)
         return spt_drafter_make(home, method, target, drafter, c->err);
     SPT_TRY(number(c, row, "drafter_params_b", 0, 1e4, -1, &params));

@@ -24,7 +24,7 @@ typedef struct spt_sweep {
     const char *id, *prompts, *concurrency; /* as in the file */
     int chosen, best; /* draft lengths, of the curve's own */
     double lost_percent; /* of the best rate, by the chosen one */
-    char assumed[120]; /* what stands for something unknown, or "" */
+    char assumed[240]; /* what stands for something unknown, or "" */
 } spt_sweep;
 
 /* What one draft length loses everywhere (nearest that a curve has). */
