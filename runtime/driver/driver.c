@@ -99,3 +99,26 @@ spt_status spt_driver_check(const spt_driver *driver, CUresult result,
     return spt_fail(err, SPT_E_DEVICE, "%s: %s (%d): %s", what, name,
                     (int)result, text);
 }
+
+spt_status spt_driver_load(const spt_driver *driver, const char *code,
+                           const char *symbol, int shared_bytes,
+                           CUmodule *module, CUfunction *function,
+                           spt_error *err)
+{
+    CUmodule m = NULL;
+    CUfunction f = NULL;
+    CUresult result = driver->cuModuleLoadDataEx(&m, code, 0, NULL, NULL);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuModuleGetFunction(&f, m, symbol);
+    if (result == CUDA_SUCCESS && shared_bytes > 0)
+        result = driver->cuFuncSetAttribute(
+            f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes);
+    if (result != CUDA_SUCCESS) {
+        if (m)
+            driver->cuModuleUnload(m);
+        return spt_driver_check(driver, result, symbol, err);
+    }
+    *module = m;
+    *function = f;
+    return SPT_OK;
+}

@@ -33,4 +33,14 @@ void spt_driver_close(spt_driver *driver);
 spt_status spt_driver_check(const spt_driver *driver, CUresult result,
                             const char *what, spt_error *err);
 
+/*
+ * Loads code (PTX or cubin) into the current context and finds the kernel,
+ * allowed that much dynamic shared memory. The module is freed by
+ * cuModuleUnload.
+ */
+spt_status spt_driver_load(const spt_driver *driver, const char *code,
+                           const char *symbol, int shared_bytes,
+                           CUmodule *module, CUfunction *function,
+                           spt_error *err);
+
 #endif

@@ -109,27 +109,9 @@ spt_status spt_machine_load(spt_machine *machine, const spt_kernel *kernel,
     spt_driver *driver = &machine->driver;
     *loaded = (spt_loaded){.threads = kernel->threads,
                            .shared_bytes = kernel->shared_bytes};
-    const char *code = driver->is_sim ? image->ptx : image->cubin;
-    SPT_TRY(spt_driver_check(
-        driver,
-        driver->cuModuleLoadDataEx(&loaded->module, code, 0, NULL, NULL),
-        kernel->symbol, err));
-    spt_status status =
-        spt_driver_check(driver,
-                         driver->cuModuleGetFunction(
-                             &loaded->function, loaded->module, kernel->symbol),
-                         kernel->symbol, err);
-    if (status == SPT_OK && kernel->shared_bytes > 0)
-        status = spt_driver_check(
-            driver,
-            driver->cuFuncSetAttribute(
-                loaded->function,
-                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                kernel->shared_bytes),
-            kernel->symbol, err);
-    if (status != SPT_OK)
-        spt_machine_unload(machine, loaded);
-    return status;
+    return spt_driver_load(driver, driver->is_sim ? image->ptx : image->cubin,
+                           kernel->symbol, kernel->shared_bytes,
+                           &loaded->module, &loaded->function, err);
 }
 
 void spt_machine_unload(spt_machine *machine, spt_loaded *loaded)

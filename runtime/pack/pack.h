@@ -48,6 +48,12 @@ const spt_pack_file *spt_pack_find_file(const spt_pack *pack, const char *path);
 spt_status spt_pack_read_file(const spt_pack *pack, const spt_pack_file *file,
                               spt_buf *out, spt_error *err);
 
+/* As spt_pack_load; ptx_only: for sim, which runs no machine code. */
+spt_status spt_pack_load_for(const spt_pack *pack, const char *name,
+                             const char *config, int cc_major, int cc_minor,
+                             bool ptx_only, const spt_log *log,
+                             spt_pack_image *image, spt_error *err);
+
 /* True for a/b-c.d: relative, plain characters, no "..", not too long. */
 bool spt_pack_path_valid(const char *path);
 

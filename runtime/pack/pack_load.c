@@ -122,12 +122,21 @@ spt_status spt_pack_load(const spt_pack *pack, const char *name,
                          const spt_log *log, spt_pack_image *image,
                          spt_error *err)
 {
+    return spt_pack_load_for(pack, name, config, cc_major, cc_minor, false, log,
+                             image, err);
+}
+
+spt_status spt_pack_load_for(const spt_pack *pack, const char *name,
+                             const char *config, int cc_major, int cc_minor,
+                             bool ptx_only, const spt_log *log,
+                             spt_pack_image *image, spt_error *err)
+{
     static const char *const words[] = {"exact cubin", "family cubin", "PTX"};
     spt_error reason;
     spt_fail(&reason, SPT_E_NOT_FOUND,
              "%.300s: has no %.60s for compute capability %d.%d", pack->folder,
              name, cc_major, cc_minor);
-    for (int step = 0; step < STEPS; step++) {
+    for (int step = ptx_only ? PTX : EXACT; step < STEPS; step++) {
         for (size_t i = 0; i < pack->n_kernels; i++) {
             const spt_pack_kernel *k = &pack->kernels[i];
             if (strcmp(k->name, name) != 0 ||

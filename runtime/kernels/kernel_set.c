@@ -1,0 +1,125 @@
+#include "kernel_set_int.h"
+
+#include <string.h>
+
+struct spt_kernel_set {
+    const spt_driver *driver;
+    spt_set_entry *entries;
+    size_t n_entries;
+    size_t *of_request; /* request -> entry */
+};
+
+static bool same_value(const spt_value *a, const spt_value *b)
+{
+    return b && a->type == b->type && a->integer == b->integer &&
+           a->number == b->number && strcmp(a->text, b->text) == 0;
+}
+
+static bool same_request(const spt_kernel_request *a,
+                         const spt_kernel_request *b)
+{
+    if (strcmp(a->template_name, b->template_name) != 0 ||
+        a->config.count != b->config.count)
+        return false;
+    for (int i = 0; i < a->config.count; i++) {
+        const spt_value *value = &a->config.values[i];
+        if (!same_value(value, spt_config_get(&b->config, value->name)))
+            return false;
+    }
+    return true;
+}
+
+/* One entry per different request. */
+static void make_entries(spt_kernel_set *set,
+                         const spt_kernel_request *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < set->n_entries &&
+               !same_request(set->entries[at].request, &requests[i]))
+            at++;
+        if (at == set->n_entries)
+            set->entries[set->n_entries++].request = &requests[i];
+        set->of_request[i] = at;
+    }
+}
+
+static spt_status check_found(const spt_kernel_set *set, spt_error *err)
+{
+    for (size_t i = 0; i < set->n_entries; i++)
+        if (!set->entries[i].module)
+            return spt_fail(err, SPT_E_NOT_FOUND,
+                            "kernel %s: the pack does not have it, and there "
+                            "are no templates to make it from",
+                            set->entries[i].request->template_name);
+    return SPT_OK;
+}
+
+static spt_status load(const spt_kernel_source *source, spt_kernel_set *set,
+                       spt_error *err)
+{
+    if (source->pack)
+        SPT_TRY(spt_set_from_pack(source, set->entries, set->n_entries, err));
+    if (source->gen && source->compiler)
+        SPT_TRY(
+            spt_set_from_templates(source, set->entries, set->n_entries, err));
+    return check_found(set, err);
+}
+
+spt_status spt_kernel_set_open(const spt_kernel_source *source,
+                               const spt_kernel_request *requests, size_t count,
+                               spt_kernel_set **set, spt_error *err)
+{
+    spt_kernel_set *made = spt_calloc(1, sizeof *made);
+    if (!made)
+        return spt_fail(err, SPT_E_MEMORY, "kernels: out of memory");
+    made->driver = source->driver;
+    made->entries = spt_calloc(count + 1, sizeof *made->entries);
+    made->of_request = spt_calloc(count + 1, sizeof *made->of_request);
+    spt_status status = SPT_E_MEMORY;
+    if (made->entries && made->of_request) {
+        make_entries(made, requests, count);
+        status = load(source, made, err);
+    } else {
+        spt_fail(err, status, "kernels: out of memory");
+    }
+    for (size_t i = 0; made->entries && i < made->n_entries; i++)
+        made->entries[i].request = NULL; /* the caller's, gone from here on */
+    if (status == SPT_OK)
+        *set = made;
+    else
+        spt_kernel_set_close(made);
+    return status;
+}
+
+void spt_kernel_set_close(spt_kernel_set *set)
+{
+    if (!set)
+        return;
+    for (size_t i = 0; set->entries && i < set->n_entries; i++)
+        if (set->entries[i].module)
+            set->driver->cuModuleUnload(set->entries[i].module);
+    spt_free(set->entries);
+    spt_free(set->of_request);
+    spt_free(set);
+}
+
+static const spt_set_entry *entry(const spt_kernel_set *set, size_t index)
+{
+    return &set->entries[set->of_request[index]];
+}
+
+const spt_function *spt_kernel_set_at(const spt_kernel_set *set, size_t index)
+{
+    return &entry(set, index)->function;
+}
+
+const spt_config *spt_kernel_set_config(const spt_kernel_set *set, size_t index)
+{
+    return &entry(set, index)->config;
+}
+
+const char *spt_kernel_set_key(const spt_kernel_set *set, size_t index)
+{
+    return entry(set, index)->key;
+}
