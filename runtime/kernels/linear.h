@@ -19,7 +19,8 @@
 #include "weight.h"
 
 typedef enum spt_linear_format {
-#define SPT_LINEAR_FORMAT(NAME, name, unit, block) SPT_LINEAR_##NAME,
+#define SPT_LINEAR_FORMAT(NAME, name, bits, SCALES, scales, block) \
+    SPT_LINEAR_##NAME,
 #include "linear_formats.def"
 #undef SPT_LINEAR_FORMAT
     SPT_LINEAR_FORMATS,
