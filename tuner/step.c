@@ -19,6 +19,16 @@ static const double lookup_us = 2;
 /* CUDA context, code and graphs. Assumed. */
 static const double reserve_bytes = 768.0 * 1024 * 1024;
 
+const char *spt_term_name(spt_term term)
+{
+    static const char *const names[] = {
+#define SPT_TERM(id, name) name,
+#include "step_terms.def"
+#undef SPT_TERM
+    };
+    return names[term];
+}
+
 static double gemm(const spt_step *s, double rows, double n, double k,
                    double bits)
 {
@@ -81,102 +91,154 @@ static double attention_us(const spt_step *s, const spt_target *t,
     return best_attention(s, &shape).us;
 }
 
+/* Where a kernel's time goes to: `layers` times into one term of a sum. */
+typedef struct sum {
+    const spt_step *step;
+    spt_step_terms *terms;
+    double layers;
+} sum;
+
+static void add(const sum *a, spt_term term, double us)
+{
+    a->terms->us[term] += a->layers * us;
+}
+
+static void add_gemm(const sum *a, spt_term term, double rows, double n,
+                     double k, double bits)
+{
+    add(a, term, gemm(a->step, rows, n, k, bits));
+}
+
+static void add_small(const sum *a, double bytes)
+{
+    add(a, SPT_TERM_SMALL, small(a->step, bytes));
+}
+
+double spt_step_total_us(const spt_step_terms *terms)
+{
+    double us = 0;
+    for (int i = 0; i < SPT_TERM_COUNT; i++)
+        us += terms->us[i];
+    return us;
+}
+
 /* Projections around attention for `rows` rows; wide: extra input width. */
-static double projections_us(const spt_step *s, const spt_target *t,
-                             double rows, double bits, double wide)
+static void add_projections(const sum *a, const spt_target *t, double rows,
+                            double bits, double wide)
 {
     double h = (double)t->hidden, d = (double)t->head_dim;
     double q = (double)t->q_heads * d, kv = 2 * (double)t->kv_heads * d;
-    double act = rows * (q + kv + h) * 2;
-    return gemm(s, rows, q * (t->output_gate ? 2 : 1) + kv, h * wide, bits) +
-           gemm(s, rows, h, q, bits) +
-           2 * small(s, rows * h * 4) + /* norms with the residual */
-           small(s, act); /* rotary and append */
+    add_gemm(a, SPT_TERM_WEIGHTS, rows, q * (t->output_gate ? 2 : 1) + kv,
+             h * wide, bits);
+    add_gemm(a, SPT_TERM_WEIGHTS, rows, h, q, bits);
+    add_small(a, rows * h * 4); /* norms with the residual */
+    add_small(a, rows * h * 4);
+    add_small(a, rows * (q + kv + h) * 2); /* rotary and append */
 }
 
-static double ffn_us(const spt_step *s, const spt_target *t, double rows,
-                     double bits)
+static void add_ffn(const sum *a, const spt_target *t, double rows, double bits)
 {
     double h = (double)t->hidden, f = (double)t->ffn;
-    return gemm(s, rows, 2 * f, h, bits) + small(s, rows * 3 * f * 2) +
-           gemm(s, rows, h, f, bits);
+    add_gemm(a, SPT_TERM_WEIGHTS, rows, 2 * f, h, bits);
+    add_small(a, rows * 3 * f * 2);
+    add_gemm(a, SPT_TERM_WEIGHTS, rows, h, f, bits);
 }
 
 /* Routed experts: each touched expert's weights once, its share of rows. */
-static double moe_us(const spt_step *s, const spt_target *t, double rows,
-                     double bits)
+static void add_moe(const sum *a, const spt_target *t, double rows, double bits)
 {
     double h = (double)t->hidden, f = (double)t->expert_ffn;
+    double shared = (double)t->shared_ffn;
     double touched = spt_target_experts_touched(t, rows);
     double per_expert = rows * (double)t->experts_per_token / touched;
-    double us = gemm(s, rows, (double)t->experts, h, 16) +
-                2 * small(s, rows * h * 2) +
-                gemm(s, per_expert, 2 * f * touched, h, bits) +
-                gemm(s, per_expert, h * touched, f, bits);
-    if (t->shared_ffn > 0)
-        us += gemm(s, rows, 2 * (double)t->shared_ffn, h, bits) +
-              gemm(s, rows, h, (double)t->shared_ffn, bits);
-    return us;
+    add_gemm(a, SPT_TERM_EXPERTS, rows, (double)t->experts, h, 16);
+    add_small(a, rows * h * 2);
+    add_small(a, rows * h * 2);
+    add_gemm(a, SPT_TERM_EXPERTS, per_expert, 2 * f * touched, h, bits);
+    add_gemm(a, SPT_TERM_EXPERTS, per_expert, h * touched, f, bits);
+    if (shared > 0) {
+        add_gemm(a, SPT_TERM_WEIGHTS, rows, 2 * shared, h, bits);
+        add_gemm(a, SPT_TERM_WEIGHTS, rows, h, shared, bits);
+    }
 }
 
 /* A layer with a state of fixed size: projections, the recurrence over the
    rows in order, reading and writing one state per row that may be kept. */
-static double linear_layer_us(const spt_step *s, const spt_target *t,
-                              double rows, double bits)
+static void add_linear_layer(const sum *a, const spt_target *t, double rows,
+                             double bits)
 {
+    const spt_board *board = a->step->board;
     double h = (double)t->hidden;
     double v = (double)(t->linear_v_heads * t->linear_v_dim);
     double n = spt_target_linear_params(t) / h - v;
     double state = 4 * v * (double)t->linear_k_dim;
-    double bytes = state * (s->batch + rows);
-    return gemm(s, rows, n, h, bits) + gemm(s, rows, h, v, bits) +
-           2 * small(s, rows * h * 4) + small(s, rows * v * 6) +
-           s->board->launch_us + s->board->wave_us +
-           bytes / (s->board->dram_gbps * s->board->dram_efficiency * 1e3);
+    double bytes = state * (a->step->batch + rows);
+    add_gemm(a, SPT_TERM_WEIGHTS, rows, n, h, bits);
+    add_gemm(a, SPT_TERM_WEIGHTS, rows, h, v, bits);
+    add_small(a, rows * h * 4);
+    add_small(a, rows * h * 4);
+    add_small(a, rows * v * 6);
+    add(a, SPT_TERM_STATE,
+        board->launch_us + board->wave_us +
+            bytes / (board->dram_gbps * board->dram_efficiency * 1e3));
 }
 
-static double head_us(const spt_step *s, double rows, double vocab,
-                      double hidden, double bits)
+static void add_head(const sum *a, double rows, double vocab, double hidden,
+                     double bits)
 {
-    return small(s, rows * hidden * 4) + gemm(s, rows, vocab, hidden, bits) +
-           small(s, rows * vocab * 4);
+    add_small(a, rows * hidden * 4);
+    add_gemm(a, SPT_TERM_HEAD, rows, vocab, hidden, bits);
+    add_small(a, rows * vocab * 4);
 }
 
 /* One forward of a model with 1 + draft rows per sequence, head included. */
-static double forward_us(const spt_step *s, const spt_target *t, double context,
-                         int draft_length)
+static void add_forward(const spt_step *s, const spt_target *t, double context,
+                        int draft_length, spt_step_terms *terms)
 {
     double rows = (double)s->batch * (1 + draft_length);
     double bits = t->layer_bits, mixer_bits = t->attention_bits;
     double window = (double)t->window < context ? (double)t->window : context;
-    double us = small(s, rows * (double)t->hidden * 2); /* embedding */
+    sum a = {s, terms, 1};
+    add_small(&a, rows * (double)t->hidden * 2); /* embedding */
+    a.layers = (double)t->full_layers;
     if (t->full_layers)
-        us += (double)t->full_layers *
-              (projections_us(s, t, rows, mixer_bits, 1) +
-               attention_us(s, t, context, draft_length));
+        add(&a, SPT_TERM_KV, attention_us(s, t, context, draft_length));
+    a.layers = (double)t->window_layers;
     if (t->window_layers)
-        us += (double)t->window_layers *
-              (projections_us(s, t, rows, mixer_bits, 1) +
-               attention_us(s, t, window, draft_length));
+        add(&a, SPT_TERM_KV, attention_us(s, t, window, draft_length));
+    a.layers = (double)(t->full_layers + t->window_layers);
+    if (a.layers > 0)
+        add_projections(&a, t, rows, mixer_bits, 1);
+    a.layers = (double)t->linear_layers;
     if (t->linear_layers)
-        us +=
-            (double)t->linear_layers * linear_layer_us(s, t, rows, mixer_bits);
+        add_linear_layer(&a, t, rows, mixer_bits);
+    a.layers = (double)(t->layers - t->moe_layers);
     if (t->layers > t->moe_layers)
-        us += (double)(t->layers - t->moe_layers) * ffn_us(s, t, rows, bits);
+        add_ffn(&a, t, rows, bits);
+    a.layers = (double)t->moe_layers;
     if (t->moe_layers)
-        us += (double)t->moe_layers * moe_us(s, t, rows, bits);
-    return us +
-           head_us(s, rows, (double)t->vocab, (double)t->hidden, t->head_bits);
+        add_moe(&a, t, rows, bits);
+    a.layers = 1;
+    add_head(&a, rows, (double)t->vocab, (double)t->hidden, t->head_bits);
+}
+
+void spt_step_verify_terms(const spt_step *s, int draft_length,
+                           spt_step_terms *terms)
+{
+    *terms = (spt_step_terms){0};
+    add_forward(s, s->target, s->context, draft_length, terms);
+    if (draft_length)
+        terms->us[SPT_TERM_SMALL] += small(s, (double)s->batch * draft_length);
+    terms->us[SPT_TERM_HOST] += host_us;
 }
 
 double spt_step_verify_us(const spt_step *s, int draft_length,
                           const char **evidence)
 {
+    spt_step_terms terms;
     *evidence = "modelled";
-    double accept =
-        draft_length ? small(s, (double)s->batch * draft_length) : 0;
-    return forward_us(s, s->target, s->context, draft_length) + accept +
-           host_us;
+    spt_step_verify_terms(s, draft_length, &terms);
+    return spt_step_total_us(&terms);
 }
 
 double spt_step_target_us(const spt_step *s, const char **evidence)
@@ -184,36 +246,50 @@ double spt_step_target_us(const spt_step *s, const char **evidence)
     return spt_step_verify_us(s, 0, evidence);
 }
 
-/* A drafter's own layer, shaped like the target's, for 1 + draft rows. */
-static double own_layer_us(const spt_step *s, const spt_drafter *d,
-                           int draft_length)
+static double external_us(const spt_step *s, const spt_drafter *d,
+                          int draft_length)
 {
-    const spt_target *t = s->target;
-    double rows = (double)s->batch * (1 + draft_length);
+    spt_step_terms terms = {0};
+    add_forward(s, &d->model, s->context, 0, &terms);
+    return draft_length * spt_step_total_us(&terms);
+}
+
+/* A drafter's own layer, shaped like the target's, for 1 + draft rows. */
+static void add_own_layer(const sum *a, const spt_drafter *d, int draft_length)
+{
+    const spt_target *t = a->step->target;
+    double rows = (double)a->step->batch * (1 + draft_length);
     bool eagle = d->method == SPT_METHOD_EAGLE3;
     double bits = d->method == SPT_METHOD_MTP ? t->layer_bits : 16;
-    double us = projections_us(s, t, rows, bits, eagle ? 2 : 1) +
-                attention_us(s, t, s->context, draft_length);
-    bool routed = t->moe_layers && d->method == SPT_METHOD_MTP;
-    return us + (routed || t->ffn <= 0 ? moe_us(s, t, rows, bits)
-                                       : ffn_us(s, t, rows, bits));
+    add_projections(a, t, rows, bits, eagle ? 2 : 1);
+    add(a, SPT_TERM_KV,
+        attention_us(a->step, t, a->step->context, draft_length));
+    if ((t->moe_layers && d->method == SPT_METHOD_MTP) || t->ffn <= 0)
+        add_moe(a, t, rows, bits);
+    else
+        add_ffn(a, t, rows, bits);
 }
 
 /* EAGLE-3 and MTP: the verified rows first, then one row per draft. */
 static double serial_us(const spt_step *s, const spt_drafter *d,
                         int draft_length)
 {
-    const spt_target *t = s->target;
-    double h = (double)t->hidden, batch = s->batch;
-    double bits = d->method == SPT_METHOD_MTP ? t->layer_bits : 16;
-    double head_bits = d->method == SPT_METHOD_MTP ? t->head_bits : 16;
-    double head = head_us(s, batch, d->vocab, h, head_bits);
-    double first = gemm(s, batch * (1 + draft_length), h, d->taps * h, bits) +
-                   own_layer_us(s, d, draft_length) + head;
-    double join =
-        d->method == SPT_METHOD_MTP ? gemm(s, batch, h, d->taps * h, bits) : 0;
-    double later = join + own_layer_us(s, d, 0) + head;
-    return first + (draft_length - 1) * later;
+    spt_step_terms terms = {0};
+    bool mtp = d->method == SPT_METHOD_MTP;
+    double h = (double)s->target->hidden, batch = s->batch;
+    double bits = mtp ? s->target->layer_bits : 16;
+    double head_bits = mtp ? s->target->head_bits : 16;
+    sum a = {s, &terms, 1};
+    add_gemm(&a, SPT_TERM_WEIGHTS, batch * (1 + draft_length), h, d->taps * h,
+             bits);
+    add_own_layer(&a, d, draft_length);
+    add_head(&a, batch, d->vocab, h, head_bits);
+    a.layers = draft_length - 1;
+    if (mtp)
+        add_gemm(&a, SPT_TERM_WEIGHTS, batch, h, d->taps * h, bits);
+    add_own_layer(&a, d, 0);
+    add_head(&a, batch, d->vocab, h, head_bits);
+    return spt_step_total_us(&terms);
 }
 
 /* DFlash and DSpark: one pass over the block; DSpark's head then goes token
@@ -222,17 +298,23 @@ static double block_us(const spt_step *s, const spt_drafter *d,
                        int draft_length)
 {
     const spt_target *t = s->target;
+    spt_step_terms terms = {0};
     double h = (double)t->hidden, batch = s->batch;
     double rows = batch * (1 + draft_length);
     double kv = 2 * (double)(t->kv_heads * t->head_dim);
-    double us = gemm(s, rows, h, d->taps * h, 16) +
-                gemm(s, rows, d->layers * kv, h, 16) +
-                d->layers * own_layer_us(s, d, draft_length) +
-                head_us(s, batch * draft_length, d->vocab, h, t->head_bits);
-    if (d->rank > 0)
-        us += draft_length * (gemm(s, batch, d->vocab, d->rank, 16) +
-                              2 * small(s, batch * d->vocab * 4));
-    return us;
+    sum a = {s, &terms, 1};
+    add_gemm(&a, SPT_TERM_WEIGHTS, rows, h, d->taps * h, 16);
+    add_gemm(&a, SPT_TERM_WEIGHTS, rows, d->layers * kv, h, 16);
+    add_head(&a, batch * draft_length, d->vocab, h, t->head_bits);
+    a.layers = d->layers;
+    add_own_layer(&a, d, draft_length);
+    a.layers = draft_length;
+    if (d->rank > 0) {
+        add_gemm(&a, SPT_TERM_HEAD, batch, d->vocab, d->rank, 16);
+        add_small(&a, batch * d->vocab * 4);
+        add_small(&a, batch * d->vocab * 4);
+    }
+    return spt_step_total_us(&terms);
 }
 
 double spt_step_draft_us(const spt_step *s, const spt_drafter *d,
@@ -242,7 +324,7 @@ double spt_step_draft_us(const spt_step *s, const spt_drafter *d,
         return 0;
     switch (d->method) {
     case SPT_METHOD_EXTERNAL:
-        return draft_length * forward_us(s, &d->model, s->context, 0);
+        return external_us(s, d, draft_length);
     case SPT_METHOD_EAGLE3:
     case SPT_METHOD_MTP:
         return serial_us(s, d, draft_length);
