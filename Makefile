@@ -34,7 +34,7 @@ ifeq ($(FLAGS_$(CONFIG)),)
 $(error CONFIG=$(CONFIG): expected release, debug, asan or tsan)
 endif
 
-PACKAGES := lua5.4 libcjson nettle
+PACKAGES := lua5.4 libcjson nettle libpcre2-8 libutf8proc
 DIRS := runtime $(patsubst %/,%,$(sort $(dir $(wildcard runtime/*/*.h)))) \
   gen tuner
 CPPFLAGS := -D_GNU_SOURCE -DSPT_DATA_DIR='"$(PREFIX)/share/spectune"' \

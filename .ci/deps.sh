@@ -19,6 +19,8 @@ lua5.4          command:lua5.4
 liblua5.4-dev   module:lua5.4
 libcjson-dev    module:libcjson
 nettle-dev      module:nettle
+libpcre2-dev    module:libpcre2-8
+libutf8proc-dev module:libutf8proc
 libc6-dev       header:/usr/include/stdio.h
 "
 python_packages="

@@ -19,11 +19,6 @@ typedef struct header {
     int64_t embed_rows;
 } header;
 
-static bool same(spt_text t, const char *word)
-{
-    return t.size == strlen(word) && memcmp(t.data, word, t.size) == 0;
-}
-
 /* ARCH.name into *out; one number for all layers. */
 static spt_status read_int(const header *h, const char *name, int64_t *out,
                            spt_error *err)
@@ -78,11 +73,11 @@ static void add_tensor(header *h, const spt_gguf_tensor *tensor)
     double weights = 1, bytes = (double)tensor->bytes;
     for (int i = 0; i < tensor->dims; i++)
         weights *= (double)tensor->size[i];
-    if (same(tensor->name, "token_embd.weight")) {
+    if (spt_text_is(tensor->name, "token_embd.weight")) {
         uint64_t rows = tensor->size[tensor->dims - 1];
         h->embed_bytes = bytes;
         h->embed_rows = rows < INT32_MAX ? (int64_t)rows : 0;
-    } else if (same(tensor->name, "output.weight")) {
+    } else if (spt_text_is(tensor->name, "output.weight")) {
         h->head_bytes = bytes;
         h->output = true;
     } else {

@@ -15,13 +15,8 @@
 #define SPT_GGUF_H
 
 #include "error.h"
+#include "text.h"
 #include "weight.h"
-
-/* Bytes of a file: not terminated, any content. */
-typedef struct spt_text {
-    const char *data;
-    size_t size;
-} spt_text;
 
 typedef struct spt_gguf_tensor {
     spt_text name;

@@ -28,13 +28,4 @@ struct spt_gguf {
 /* Bytes of a scalar; 0 for texts, arrays and unknown types. */
 unsigned spt_gguf_type_bytes(uint32_t type);
 
-/* Order of bytes, a prefix first. */
-int spt_text_compare(spt_text a, spt_text b);
-
-/* The text for an error: at most 60 bytes, nothing that isn't printable. */
-typedef struct spt_text_shown {
-    char text[64];
-} spt_text_shown;
-spt_text_shown spt_text_show(spt_text text);
-
 #endif

@@ -30,24 +30,6 @@ unsigned spt_gguf_type_bytes(uint32_t type)
     return type < SPT_GGUF_TYPES ? types[type].bytes : 0;
 }
 
-int spt_text_compare(spt_text a, spt_text b)
-{
-    size_t common = a.size < b.size ? a.size : b.size;
-    int order = common ? memcmp(a.data, b.data, common) : 0;
-    return order ? order : (a.size > b.size) - (a.size < b.size);
-}
-
-spt_text_shown spt_text_show(spt_text text)
-{
-    spt_text_shown shown;
-    size_t n = text.size > 60 ? 60 : text.size;
-    for (size_t i = 0; i < n; i++)
-        shown.text[i] =
-            text.data[i] >= ' ' && text.data[i] <= '~' ? text.data[i] : '?';
-    shown.text[n] = 0;
-    return shown;
-}
-
 static const gguf_pair *find_pair(const spt_gguf *g, const char *key)
 {
     spt_text wanted = {key, strlen(key)};

@@ -74,21 +74,16 @@ static spt_status read_numbers(keys *k, spt_model_config *c, spt_error *err)
     return SPT_OK;
 }
 
-static bool is(spt_text text, const char *word)
-{
-    return spt_text_compare(text, (spt_text){word, strlen(word)}) == 0;
-}
-
 static spt_status read_scaling(keys *k, spt_model_config *c, spt_error *err)
 {
     spt_text kind = {"none", 4};
     SPT_TRY(
         spt_gguf_string(k->gguf, key_of(k, "rope.scaling.type"), &kind, err));
-    if (is(kind, "linear"))
+    if (spt_text_is(kind, "linear"))
         c->rope.scaling = SPT_ROPE_LINEAR;
-    else if (is(kind, "yarn"))
+    else if (spt_text_is(kind, "yarn"))
         c->rope.scaling = SPT_ROPE_YARN;
-    else if (!is(kind, "none"))
+    else if (!spt_text_is(kind, "none"))
         return spt_fail(err, SPT_E_UNSUPPORTED,
                         "%s: rotary scaling '%s', expected none, linear or "
                         "yarn",
@@ -269,7 +264,7 @@ spt_status spt_model_gguf_tensors(spt_model *model, spt_error *err)
                 model->parts[i], spt_gguf_tensor_at(model->parts[i], t));
     model->file_count = count;
     for (size_t i = 0; i < count; i++)
-        if (is(model->files[i].name, "rope_freqs.weight"))
+        if (spt_text_is(model->files[i].name, "rope_freqs.weight"))
             SPT_TRY(take_factors(model, &model->files[i], err));
     return SPT_OK;
 }

@@ -79,7 +79,7 @@ const char *spt_tokenizer_template(const spt_tokenizer *tokenizer);
 /*
  * Ids to text, piece by piece: gives whole characters only and holds the
  * bytes of a character that is not complete yet. Bytes that can't become a
- * character give U+FFFD, one for each as `tokenizers` does.
+ * character give U+FFFD, one for each longest beginning of a character.
  */
 typedef struct spt_decoder {
     const spt_tokenizer *tokenizer;
