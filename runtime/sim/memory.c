@@ -217,6 +217,31 @@ static void discard(void *start, uint64_t size)
         madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
+/* The contents of a range count as never written. */
+static void forget(sim_range *r)
+{
+    uint64_t words = (r->size + 63) / 64;
+    if (words * 8 >= 4 * PAGE) {
+        uint64_t edge = PAGE / 8;
+        memset(r->bits, 0, PAGE);
+        memset(r->bits + words - edge, 0, PAGE);
+        discard(r->bits, words * 8);
+    } else {
+        memset(r->bits, 0, words * 8);
+    }
+    discard(r->host, r->size);
+}
+
+void sim_memory_forget(sim_memory *mem, uint64_t va)
+{
+    pthread_mutex_lock(&mem->lock);
+    size_t at = lower(mem, va);
+    sim_range *r = mem->ranges + at;
+    if (at < mem->count && r->va == va && !r->freed && r->bits)
+        forget(r);
+    pthread_mutex_unlock(&mem->lock);
+}
+
 spt_status sim_memory_release(sim_memory *mem, uint64_t va)
 {
     spt_status status = SPT_E_USAGE;
@@ -228,16 +253,7 @@ spt_status sim_memory_release(sim_memory *mem, uint64_t va)
         if (!r->bits) {
             memmove(r, r + 1, (--mem->count - at) * sizeof *r);
         } else {
-            uint64_t words = (r->size + 63) / 64;
-            if (words * 8 >= 4 * PAGE) {
-                uint64_t edge = PAGE / 8;
-                memset(r->bits, 0, PAGE);
-                memset(r->bits + words - edge, 0, PAGE);
-                discard(r->bits, words * 8);
-            } else {
-                memset(r->bits, 0, words * 8);
-            }
-            discard(r->host, r->size);
+            forget(r);
             r->freed = true;
             mem->freed++;
             mem->windows[r->device].used -= r->size;

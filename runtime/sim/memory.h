@@ -58,6 +58,8 @@ spt_status sim_memory_alloc(sim_memory *mem, int device, uint64_t size,
                             uint64_t *va);
 /* SPT_E_USAGE unless va is the start of a live allocation. */
 spt_status sim_memory_release(sim_memory *mem, uint64_t va);
+/* Makes the contents of a live allocation "never written" again. */
+void sim_memory_forget(sim_memory *mem, uint64_t va);
 /* Host memory that kernels may use, at its own address. */
 spt_status sim_memory_map(sim_memory *mem, void *host, uint64_t size);
 

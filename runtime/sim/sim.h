@@ -15,6 +15,7 @@
 typedef struct spt_sim_options {
     bool checks_off; /* run faster, report nothing */
     bool counters_off; /* no L2 model, no sector and bank counting */
+    bool trace; /* name what is asked for and not supported, on stderr */
     int threads; /* host threads; 0 = all cores */
     uint64_t max_instructions; /* warp instructions per launch before a kernel
                                   counts as hung; 0 = default */

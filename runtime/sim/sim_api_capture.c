@@ -23,6 +23,14 @@ static CUgraphNodeType type_of(sim_work_kind kind)
         return CU_GRAPH_NODE_TYPE_HOST;
     case SIM_WORK_GRAPH:
         return CU_GRAPH_NODE_TYPE_GRAPH;
+    case SIM_WORK_RECORD:
+        return CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+    case SIM_WORK_WAIT:
+        return CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    case SIM_WORK_ALLOC:
+        return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    case SIM_WORK_FREE:
+        return CU_GRAPH_NODE_TYPE_MEM_FREE;
     default:
         return CU_GRAPH_NODE_TYPE_EMPTY;
     }
@@ -37,6 +45,7 @@ static void end_streams(CUcontext ctx, uint64_t id)
         s->capture = SIM_CAPTURE_NONE;
         s->capture_origin = false;
         s->capture_graph = NULL;
+        s->capture_given = false;
         s->capture_id = 0;
         sim_nodes_free(&s->capture_tail);
     }
@@ -57,18 +66,33 @@ CUresult sim_capture_add(CUstream stream, sim_work *work)
         sim_work_free(work);
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    if (work->kind == SIM_WORK_FREE) {
-        sim_work_free(work);
-        return break_capture(stream, CUDA_ERROR_NOT_SUPPORTED);
-    }
-    CUgraphNode node = sim_graph_add(stream->capture_graph, type_of(work->kind),
-                                     work, &stream->capture_tail);
-    if (!node || !sim_handle_add(node, SIM_HANDLE_NODE))
-        return break_capture(stream, CUDA_ERROR_OUT_OF_MEMORY);
+    /* A graph may only free what a graph allocated. */
+    if (work->kind == SIM_WORK_FREE && !sim_graph_block_at(work->address))
+        return break_capture(stream, CUDA_ERROR_INVALID_VALUE);
+    CUgraphNode node;
+    CUresult result =
+        sim_node_add(&node, stream->capture_graph, stream->capture_tail.items,
+                     stream->capture_tail.count, type_of(work->kind), work);
+    if (result != CUDA_SUCCESS)
+        return break_capture(stream, result);
     stream->capture_tail.count = 0;
     if (!sim_nodes_add(&stream->capture_tail, node))
         return break_capture(stream, CUDA_ERROR_OUT_OF_MEMORY);
     return CUDA_SUCCESS;
+}
+
+CUresult sim_capture_alloc(CUstream stream, size_t size, CUdeviceptr *address)
+{
+    sim_work work = {.kind = SIM_WORK_ALLOC};
+    CUresult result =
+        sim_graph_block_new(stream->ctx->device, size, &work.block);
+    if (result != CUDA_SUCCESS)
+        return break_capture(stream, result);
+    uint64_t made = work.block->address;
+    result = sim_capture_add(stream, &work);
+    if (result == CUDA_SUCCESS)
+        *address = made;
+    return result;
 }
 
 static bool still_captured(CUcontext ctx, uint64_t id)
@@ -77,6 +101,20 @@ static bool still_captured(CUcontext ctx, uint64_t id)
         if (s->capture == SIM_CAPTURE_ACTIVE && s->capture_id == id)
             return true;
     return false;
+}
+
+/* The next node will need these too. */
+static CUresult add_tail(CUstream stream, const sim_nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->count; i++) {
+        CUgraphNode node = nodes->items[i];
+        bool there = false;
+        for (size_t t = 0; t < stream->capture_tail.count; t++)
+            there |= stream->capture_tail.items[t] == node;
+        if (!there && !sim_nodes_add(&stream->capture_tail, node))
+            return break_capture(stream, CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult sim_capture_join(CUstream stream, CUevent event)
@@ -96,54 +134,88 @@ CUresult sim_capture_join(CUstream stream, CUevent event)
     } else if (stream->capture_id != event->capture_id) {
         return break_capture(stream, CUDA_ERROR_STREAM_CAPTURE_MERGE);
     }
-    for (size_t i = 0; i < event->capture_tail.count; i++) {
-        CUgraphNode node = event->capture_tail.items[i];
-        bool there = false;
-        for (size_t t = 0; t < stream->capture_tail.count; t++)
-            there |= stream->capture_tail.items[t] == node;
-        if (!there && !sim_nodes_add(&stream->capture_tail, node))
-            return break_capture(stream, CUDA_ERROR_OUT_OF_MEMORY);
-    }
-    return CUDA_SUCCESS;
+    return add_tail(stream, &event->capture_tail);
 }
 
-CUresult SIM_FN(cuStreamBeginCapture)(CUstream handle, CUstreamCaptureMode mode)
+/* Enters for a stream that may begin to capture. */
+static CUresult enter_begin(CUstream handle, CUstream *stream)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);
     if (result != CUDA_SUCCESS)
         return result;
-    CUstream stream;
-    result = sim_stream_of(ctx, handle, &stream);
+    result = sim_stream_of(ctx, handle, stream);
     if (result != CUDA_SUCCESS)
         return sim_leave(result);
-    if (stream == ctx->null_stream)
+    if (*stream == ctx->null_stream)
         return sim_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    if (stream->capture != SIM_CAPTURE_NONE)
+    if ((*stream)->capture != SIM_CAPTURE_NONE)
         return sim_leave(CUDA_ERROR_ILLEGAL_STATE);
-    CUgraph graph = sim_graph_new();
-    if (!graph || !sim_handle_add(graph, SIM_HANDLE_GRAPH)) {
-        spt_free(graph);
-        return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
-    }
+    return CUDA_SUCCESS;
+}
+
+static void begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode)
+{
     stream->capture = SIM_CAPTURE_ACTIVE;
     stream->capture_origin = true;
     stream->capture_mode = mode;
     stream->capture_id = sim_the.next_id++;
     stream->capture_graph = graph;
+    stream->capture_first = graph->nodes.count;
     stream->capture_tail.count = 0;
+}
+
+CUresult SIM_FN(cuStreamBeginCapture)(CUstream handle, CUstreamCaptureMode mode)
+{
+    CUstream stream;
+    CUresult result = enter_begin(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    CUgraph graph = sim_graph_new();
+    if (!graph || !sim_handle_add(graph, SIM_HANDLE_GRAPH)) {
+        spt_free(graph);
+        return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    begin(stream, graph, mode);
     return sim_leave(CUDA_SUCCESS);
 }
 
-/* Every node is, by needs, before the origin's tail. */
-static bool all_joined(CUgraph graph, const sim_nodes *tail)
+CUresult SIM_FN(cuStreamBeginCaptureToGraph)(CUstream handle, CUgraph graph,
+                                             const CUgraphNode *needs,
+                                             const CUgraphEdgeData *edges,
+                                             size_t count,
+                                             CUstreamCaptureMode mode)
+{
+    CUstream stream;
+    CUresult result = enter_begin(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sim_handle_is(graph, SIM_HANDLE_GRAPH))
+        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
+    result = sim_graph_has(graph, needs, count);
+    if (result == CUDA_SUCCESS)
+        result = sim_edges_plain(edges, count);
+    if (result != CUDA_SUCCESS)
+        return sim_leave(result);
+    const sim_nodes list = {.items = (CUgraphNode *)needs, .count = count};
+    begin(stream, graph, mode);
+    stream->capture_given = true;
+    if (!sim_nodes_copy(&stream->capture_tail, &list)) {
+        end_streams(stream->ctx, stream->capture_id);
+        return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    return sim_leave(CUDA_SUCCESS);
+}
+
+/* Every captured node (from first on) is, by needs, before the origin's tail. */
+static bool all_joined(CUgraph graph, size_t first, const sim_nodes *tail)
 {
     for (size_t i = 0; i < graph->nodes.count; i++)
         graph->nodes.items[i]->marked = false;
     for (size_t i = 0; i < tail->count; i++)
         tail->items[i]->marked = true;
-    /* Needed nodes have smaller indices in a captured graph. */
-    for (size_t i = graph->nodes.count; i-- > 0;) {
+    /* Needed nodes have smaller indices where they were captured. */
+    for (size_t i = graph->nodes.count; i-- > first;) {
         CUgraphNode node = graph->nodes.items[i];
         if (!node->marked)
             return false;
@@ -171,16 +243,45 @@ CUresult SIM_FN(cuStreamEndCapture)(CUstream handle, CUgraph *graph)
         return sim_leave(
             break_capture(stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED));
     CUgraph made = stream->capture_graph;
+    bool given = stream->capture_given;
     if (stream->capture == SIM_CAPTURE_BROKEN)
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    else if (!all_joined(made, &stream->capture_tail))
+    else if (!all_joined(made, stream->capture_first, &stream->capture_tail))
         result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     end_streams(ctx, stream->capture_id);
     if (result == CUDA_SUCCESS)
         *graph = made;
-    else
+    else if (!given)
         sim_graph_delete(made);
     return sim_leave(result);
+}
+
+/* Edges of a capture go from the end of a node to the start of the next. */
+CUresult SIM_FN(cuStreamUpdateCaptureDependencies)(CUstream handle,
+                                                   CUgraphNode *needs,
+                                                   const CUgraphEdgeData *edges,
+                                                   size_t count, unsigned flags)
+{
+    CUcontext ctx;
+    CUstream stream;
+    CUresult result = sim_enter(&ctx);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sim_stream_of(ctx, handle, &stream);
+    if (result == CUDA_SUCCESS && stream->capture != SIM_CAPTURE_ACTIVE)
+        result = CUDA_ERROR_ILLEGAL_STATE;
+    if (result == CUDA_SUCCESS)
+        result = flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES
+                     ? CUDA_ERROR_INVALID_VALUE
+                     : sim_graph_has(stream->capture_graph, needs, count);
+    if (result == CUDA_SUCCESS)
+        result = sim_edges_plain(edges, count);
+    if (result != CUDA_SUCCESS)
+        return sim_leave(result);
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        stream->capture_tail.count = 0;
+    const sim_nodes list = {.items = needs, .count = count};
+    return sim_leave(add_tail(stream, &list));
 }
 
 static CUstreamCaptureStatus status_of(CUstream stream)

@@ -169,6 +169,22 @@ CUresult SIM_FN(cuMemcpyDtoDAsync)(CUdeviceptr to, CUdeviceptr from,
     return copy_linear(stream, DEVICE_SIDE, to, DEVICE_SIDE, from, size, false);
 }
 
+/* All devices share one address space. */
+CUresult SIM_FN(cuMemcpyPeer)(CUdeviceptr to, CUcontext to_ctx,
+                              CUdeviceptr from, CUcontext from_ctx, size_t size)
+{
+    (void)to_ctx, (void)from_ctx;
+    return SIM_FN(cuMemcpyDtoD)(to, from, size);
+}
+
+CUresult SIM_FN(cuMemcpyPeerAsync)(CUdeviceptr to, CUcontext to_ctx,
+                                   CUdeviceptr from, CUcontext from_ctx,
+                                   size_t size, CUstream stream)
+{
+    (void)to_ctx, (void)from_ctx;
+    return SIM_FN(cuMemcpyDtoDAsync)(to, from, size, stream);
+}
+
 /* --- two and three dimensions ------------------------------------------- */
 
 typedef struct box_side {

@@ -1,13 +1,13 @@
 /*
- * Driver calls about graphs.
+ * Driver calls about graphs and the edges between their nodes. What nodes do
+ * is in sim_api_node.c, executables in sim_api_exec.c.
  */
 #include "sim_driver.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "mem.h"
-
-/* --- graphs and their nodes --------------------------------------------- */
 
 CUresult SIM_FN(cuGraphCreate)(CUgraph *graph, unsigned flags)
 {
@@ -25,7 +25,7 @@ CUresult SIM_FN(cuGraphCreate)(CUgraph *graph, unsigned flags)
     return sim_leave(CUDA_SUCCESS);
 }
 
-static CUresult enter_graph(CUgraph graph)
+CUresult sim_enter_graph(CUgraph graph)
 {
     CUresult result = sim_enter_any();
     if (result != CUDA_SUCCESS)
@@ -37,7 +37,7 @@ static CUresult enter_graph(CUgraph graph)
 
 CUresult SIM_FN(cuGraphDestroy)(CUgraph graph)
 {
-    CUresult result = enter_graph(graph);
+    CUresult result = sim_enter_graph(graph);
     if (result != CUDA_SUCCESS)
         return result;
     for (CUcontext ctx = sim_the.contexts; ctx; ctx = ctx->next)
@@ -48,17 +48,9 @@ CUresult SIM_FN(cuGraphDestroy)(CUgraph graph)
     return sim_leave(CUDA_SUCCESS);
 }
 
-static bool register_nodes(CUgraph graph)
-{
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        if (!sim_handle_add(graph->nodes.items[i], SIM_HANDLE_NODE))
-            return false;
-    return sim_handle_add(graph, SIM_HANDLE_GRAPH);
-}
-
 CUresult SIM_FN(cuGraphClone)(CUgraph *clone, CUgraph graph)
 {
-    CUresult result = enter_graph(graph);
+    CUresult result = sim_enter_graph(graph);
     if (result != CUDA_SUCCESS)
         return result;
     if (!clone)
@@ -66,7 +58,7 @@ CUresult SIM_FN(cuGraphClone)(CUgraph *clone, CUgraph graph)
     CUgraph made = sim_graph_clone(graph);
     if (!made)
         return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
-    if (!register_nodes(made)) {
+    if (!sim_graph_register(made)) {
         sim_graph_delete(made);
         return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
     }
@@ -78,7 +70,7 @@ CUresult SIM_FN(cuGraphClone)(CUgraph *clone, CUgraph graph)
 static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count,
                            bool roots)
 {
-    CUresult result = enter_graph(graph);
+    CUresult result = sim_enter_graph(graph);
     if (result != CUDA_SUCCESS)
         return result;
     if (!count)
@@ -122,8 +114,7 @@ CUresult SIM_FN(cuGraphNodeGetType)(CUgraphNode node, CUgraphNodeType *type)
     return sim_leave(CUDA_SUCCESS);
 }
 
-static CUresult check_needs(CUgraph graph, const CUgraphNode *needs,
-                            size_t count)
+CUresult sim_graph_has(CUgraph graph, const CUgraphNode *needs, size_t count)
 {
     if (count && !needs)
         return CUDA_ERROR_INVALID_VALUE;
@@ -134,153 +125,37 @@ static CUresult check_needs(CUgraph graph, const CUgraphNode *needs,
     return CUDA_SUCCESS;
 }
 
-/* Adds a node that holds work; takes the work over. Lock held. */
-static CUresult add_node(CUgraphNode *node, CUgraph graph,
-                         const CUgraphNode *needs, size_t count,
-                         CUgraphNodeType type, sim_work *work)
+CUresult sim_edges_plain(const CUgraphEdgeData *edges, size_t count)
 {
-    CUresult result =
-        node ? check_needs(graph, needs, count) : CUDA_ERROR_INVALID_VALUE;
-    if (result != CUDA_SUCCESS) {
-        sim_work_free(work);
-        return result;
-    }
-    sim_nodes list = {.items = (CUgraphNode *)needs, .count = count};
-    CUgraphNode made = sim_graph_add(graph, type, work, &list);
-    if (!made || !sim_handle_add(made, SIM_HANDLE_NODE))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *node = made;
+    for (size_t i = 0; edges && i < count; i++)
+        if (edges[i].type || edges[i].from_port || edges[i].to_port)
+            return sim_lacks("cuGraphAddDependencies",
+                             "edges from a part of a kernel");
     return CUDA_SUCCESS;
 }
 
-static CUresult kernel_of(const CUDA_KERNEL_NODE_PARAMS *params,
-                          sim_kernel *kernel)
+/* The place of an edge among those of its node; the count if there is none. */
+static size_t edge_of(const struct CUgraphNode_st *to, CUgraphNode from)
 {
-    if (!params)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!params->func && params->kern)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (!sim_handle_is(params->func, SIM_HANDLE_FUNCTION))
-        return CUDA_ERROR_INVALID_VALUE;
-    *kernel = (sim_kernel){
-        .func = params->func,
-        .grid = {params->gridDimX, params->gridDimY, params->gridDimZ},
-        .block = {params->blockDimX, params->blockDimY, params->blockDimZ},
-        .shared_bytes = params->sharedMemBytes,
-    };
-    CUresult result = sim_kernel_check(kernel);
-    return result == CUDA_SUCCESS
-               ? sim_params_pack(kernel, params->kernelParams, params->extra)
-               : result;
+    size_t i = 0;
+    while (i < to->needs.count && to->needs.items[i] != from)
+        i++;
+    return i;
 }
 
-CUresult SIM_FN(cuGraphAddKernelNode)(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *needs, size_t count,
-                                      const CUDA_KERNEL_NODE_PARAMS *params)
+static CUresult enter_edges(CUgraph graph, const CUgraphNode *from,
+                            const CUgraphNode *to, const CUgraphEdgeData *edges,
+                            size_t count)
 {
-    CUresult result = enter_graph(graph);
+    CUresult result = sim_enter_graph(graph);
     if (result != CUDA_SUCCESS)
         return result;
-    sim_work work = {.kind = SIM_WORK_KERNEL};
-    result = kernel_of(params, &work.kernel);
+    result = sim_graph_has(graph, from, count);
     if (result == CUDA_SUCCESS)
-        result = add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_KERNEL,
-                          &work);
-    return sim_leave(result);
-}
-
-CUresult SIM_FN(cuGraphAddMemcpyNode)(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *needs, size_t count,
-                                      const CUDA_MEMCPY3D *params,
-                                      CUcontext ctx)
-{
-    CUresult result = enter_graph(graph);
-    if (result != CUDA_SUCCESS)
-        return result;
-    (void)ctx;
-    sim_work work = {.kind = SIM_WORK_COPY};
-    result =
-        params ? sim_copy_of_3d(params, &work.copy) : CUDA_ERROR_INVALID_VALUE;
+        result = sim_graph_has(graph, to, count);
     if (result == CUDA_SUCCESS)
-        result = sim_copy_check(&work.copy);
-    if (result == CUDA_SUCCESS)
-        result = add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_MEMCPY,
-                          &work);
-    return sim_leave(result);
-}
-
-CUresult SIM_FN(cuGraphAddMemsetNode)(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *needs, size_t count,
-                                      const CUDA_MEMSET_NODE_PARAMS *params,
-                                      CUcontext ctx)
-{
-    CUresult result = enter_graph(graph);
-    if (result != CUDA_SUCCESS)
-        return result;
-    (void)ctx;
-    if (!params || (params->elementSize != 1 && params->elementSize != 2 &&
-                    params->elementSize != 4))
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    sim_work work = {
-        .kind = SIM_WORK_FILL,
-        .fill =
-            {
-                .to = params->dst,
-                .pitch = params->pitch,
-                .width = params->width,
-                .rows = params->height,
-                .value = params->value,
-                .bytes = params->elementSize,
-            },
-    };
-    result = sim_fill_check(&work.fill);
-    if (result == CUDA_SUCCESS)
-        result = add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_MEMSET,
-                          &work);
-    return sim_leave(result);
-}
-
-CUresult SIM_FN(cuGraphAddHostNode)(CUgraphNode *node, CUgraph graph,
-                                    const CUgraphNode *needs, size_t count,
-                                    const CUDA_HOST_NODE_PARAMS *params)
-{
-    CUresult result = enter_graph(graph);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!params || !params->fn)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    sim_work work = {.kind = SIM_WORK_HOST,
-                     .host = {params->fn, params->userData}};
-    return sim_leave(
-        add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_HOST, &work));
-}
-
-CUresult SIM_FN(cuGraphAddEmptyNode)(CUgraphNode *node, CUgraph graph,
-                                     const CUgraphNode *needs, size_t count)
-{
-    CUresult result = enter_graph(graph);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work = {.kind = SIM_WORK_EMPTY};
-    return sim_leave(
-        add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_EMPTY, &work));
-}
-
-CUresult SIM_FN(cuGraphAddChildGraphNode)(CUgraphNode *node, CUgraph graph,
-                                          const CUgraphNode *needs,
-                                          size_t count, CUgraph child)
-{
-    CUresult result = enter_graph(graph);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!sim_handle_is(child, SIM_HANDLE_GRAPH) || child == graph)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    sim_work work = {.kind = SIM_WORK_GRAPH};
-    result = sim_exec_new(child, &work.exec);
-    if (result == CUDA_SUCCESS)
-        result = add_node(node, graph, needs, count, CU_GRAPH_NODE_TYPE_GRAPH,
-                          &work);
-    return sim_leave(result);
+        result = sim_edges_plain(edges, count);
+    return result == CUDA_SUCCESS ? result : sim_leave(result);
 }
 
 CUresult SIM_FN(cuGraphAddDependencies)(CUgraph graph, const CUgraphNode *from,
@@ -288,218 +163,213 @@ CUresult SIM_FN(cuGraphAddDependencies)(CUgraph graph, const CUgraphNode *from,
                                         const CUgraphEdgeData *edges,
                                         size_t count)
 {
-    CUresult result = enter_graph(graph);
+    CUresult result = enter_edges(graph, from, to, edges, count);
     if (result != CUDA_SUCCESS)
         return result;
-    result = check_needs(graph, from, count);
-    if (result == CUDA_SUCCESS)
-        result = check_needs(graph, to, count);
-    for (size_t i = 0; edges && i < count; i++)
-        if (edges[i].type || edges[i].from_port || edges[i].to_port)
-            result = CUDA_ERROR_NOT_SUPPORTED;
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
-        for (size_t n = 0; n < to[i]->needs.count; n++)
-            if (to[i]->needs.items[n] == from[i])
-                return sim_leave(CUDA_ERROR_INVALID_VALUE);
-        if (!sim_nodes_add(&to[i]->needs, from[i]))
+        if (edge_of(to[i], from[i]) < to[i]->needs.count)
+            result = CUDA_ERROR_INVALID_VALUE;
+        else if (!sim_nodes_add(&to[i]->needs, from[i]))
             result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     return sim_leave(result);
 }
 
-CUresult SIM_FN(cuGraphKernelNodeGetParams)(CUgraphNode node,
-                                            CUDA_KERNEL_NODE_PARAMS *params)
+CUresult SIM_FN(cuGraphRemoveDependencies)(CUgraph graph,
+                                           const CUgraphNode *from,
+                                           const CUgraphNode *to,
+                                           const CUgraphEdgeData *edges,
+                                           size_t count)
 {
-    CUresult result = sim_enter_any();
+    CUresult result = enter_edges(graph, from, to, edges, count);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!params || !sim_handle_is(node, SIM_HANDLE_NODE) ||
-        node->type != CU_GRAPH_NODE_TYPE_KERNEL)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    const sim_kernel *kernel = &node->work.kernel;
-    if (kernel->param_bytes)
-        /* The caller would get pointers into the node, one per parameter. */
-        return sim_leave(CUDA_ERROR_NOT_SUPPORTED);
-    *params = (CUDA_KERNEL_NODE_PARAMS){
-        .func = kernel->func,
-        .gridDimX = kernel->grid[0],
-        .gridDimY = kernel->grid[1],
-        .gridDimZ = kernel->grid[2],
-        .blockDimX = kernel->block[0],
-        .blockDimY = kernel->block[1],
-        .blockDimZ = kernel->block[2],
-        .sharedMemBytes = kernel->shared_bytes,
-    };
-    return sim_leave(CUDA_SUCCESS);
-}
-
-static CUresult set_kernel(CUgraphNode node,
-                           const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    sim_work work = {.kind = SIM_WORK_KERNEL};
-    CUresult result = kernel_of(params, &work.kernel);
-    if (result != CUDA_SUCCESS)
-        return result;
-    work.kernel.cooperative = node->work.kernel.cooperative;
-    sim_work_free(&node->work);
-    node->work = work;
-    return CUDA_SUCCESS;
-}
-
-CUresult
-SIM_FN(cuGraphKernelNodeSetParams)(CUgraphNode node,
-                                   const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    CUresult result = sim_enter_any();
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!sim_handle_is(node, SIM_HANDLE_NODE) ||
-        node->type != CU_GRAPH_NODE_TYPE_KERNEL)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    return sim_leave(set_kernel(node, params));
-}
-
-/* --- executables -------------------------------------------------------- */
-
-CUresult SIM_FN(cuGraphInstantiateWithFlags)(CUgraphExec *exec, CUgraph graph,
-                                             unsigned long long flags)
-{
-    CUresult result = enter_graph(graph);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!exec)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    if (flags &
-        ~(unsigned long long)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                              CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
-        return sim_leave(CUDA_ERROR_NOT_SUPPORTED);
-    CUgraphExec made;
-    result = sim_exec_new(graph, &made);
-    if (result == CUDA_SUCCESS && !sim_handle_add(made, SIM_HANDLE_EXEC)) {
-        sim_exec_release(made);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        sim_nodes *needs = &to[i]->needs;
+        size_t at = edge_of(to[i], from[i]);
+        if (at == needs->count)
+            return sim_leave(CUDA_ERROR_INVALID_VALUE);
+        needs->count--;
+        for (; at < needs->count; at++)
+            needs->items[at] = needs->items[at + 1];
     }
-    if (result == CUDA_SUCCESS)
-        *exec = made;
-    return sim_leave(result);
+    return sim_leave(CUDA_SUCCESS);
 }
 
-static CUresult enter_exec(CUgraphExec exec, CUcontext *ctx)
+/* A list that the caller gave room for count of; NULL: only the number. */
+typedef struct edge_list {
+    CUgraphNode *from, *to;
+    CUgraphEdgeData *data;
+    size_t room, found;
+} edge_list;
+
+static void put_edge(edge_list *list, CUgraphNode from, CUgraphNode to)
 {
-    CUresult result = sim_enter(ctx);
+    size_t i = list->found++;
+    if (i >= list->room)
+        return;
+    if (list->from)
+        list->from[i] = from;
+    if (list->to)
+        list->to[i] = to;
+    if (list->data)
+        memset(&list->data[i], 0, sizeof(list->data[i]));
+}
+
+/* Room beyond what was found holds NULL; *count becomes what was filled in. */
+static CUresult end_edges(edge_list *list, size_t *count)
+{
+    for (size_t i = list->found; i < list->room; i++) {
+        if (list->from)
+            list->from[i] = NULL;
+        if (list->to)
+            list->to[i] = NULL;
+    }
+    bool filled = list->from || list->to;
+    *count = filled && list->room < list->found ? list->room : list->found;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+CUresult SIM_FN(cuGraphGetEdges)(CUgraph graph, CUgraphNode *from,
+                                 CUgraphNode *to, CUgraphEdgeData *edges,
+                                 size_t *count)
+{
+    CUresult result = sim_enter_graph(graph);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sim_handle_is(exec, SIM_HANDLE_EXEC))
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    return CUDA_SUCCESS;
+    if (!count || !from != !to)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    edge_list list = {from, to, edges, from ? *count : 0, 0};
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        CUgraphNode node = graph->nodes.items[i];
+        for (size_t n = 0; n < node->needs.count; n++)
+            put_edge(&list, node->needs.items[n], node);
+    }
+    return end_edges(&list, count);
 }
 
-CUresult SIM_FN(cuGraphUpload)(CUgraphExec exec, CUstream handle)
-{
-    CUcontext ctx;
-    CUstream stream;
-    CUresult result = enter_exec(exec, &ctx);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return sim_leave(sim_stream_of(ctx, handle, &stream));
-}
-
-CUresult SIM_FN(cuGraphLaunch)(CUgraphExec exec, CUstream handle)
-{
-    CUcontext ctx;
-    CUresult result = enter_exec(exec, &ctx);
-    if (result != CUDA_SUCCESS)
-        return result;
-    CUstream stream;
-    result = sim_stream_of(ctx, handle, &stream);
-    if (result != CUDA_SUCCESS)
-        return sim_leave(result);
-    exec->references++;
-    sim_work work = {.kind = SIM_WORK_GRAPH, .exec = exec};
-    return sim_leave(sim_enqueue(stream, &work, NULL));
-}
-
-CUresult SIM_FN(cuGraphExecDestroy)(CUgraphExec exec)
+static CUresult enter_node(CUgraphNode node)
 {
     CUresult result = sim_enter_any();
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sim_handle_is(exec, SIM_HANDLE_EXEC))
+    if (!sim_handle_is(node, SIM_HANDLE_NODE))
         return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    sim_handle_drop(exec);
-    sim_exec_release(exec);
+    return CUDA_SUCCESS;
+}
+
+CUresult SIM_FN(cuGraphNodeGetDependencies)(CUgraphNode node,
+                                            CUgraphNode *nodes,
+                                            CUgraphEdgeData *edges,
+                                            size_t *count)
+{
+    CUresult result = enter_node(node);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!count)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    edge_list list = {nodes, NULL, edges, nodes ? *count : 0, 0};
+    for (size_t i = 0; i < node->needs.count; i++)
+        put_edge(&list, node->needs.items[i], node);
+    return end_edges(&list, count);
+}
+
+CUresult SIM_FN(cuGraphNodeGetDependentNodes)(CUgraphNode node,
+                                              CUgraphNode *nodes,
+                                              CUgraphEdgeData *edges,
+                                              size_t *count)
+{
+    CUresult result = enter_node(node);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!count)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    edge_list list = {NULL, nodes, edges, nodes ? *count : 0, 0};
+    for (size_t i = 0; i < node->graph->nodes.count; i++) {
+        CUgraphNode other = node->graph->nodes.items[i];
+        if (edge_of(other, node) < other->needs.count)
+            put_edge(&list, node, other);
+    }
+    return end_edges(&list, count);
+}
+
+CUresult SIM_FN(cuGraphDestroyNode)(CUgraphNode node)
+{
+    CUresult result = enter_node(node);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+        node->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        return sim_leave(CUDA_ERROR_NOT_SUPPORTED); /* nor does CUDA */
+    sim_graph_remove(node);
     return sim_leave(CUDA_SUCCESS);
 }
 
-/* Queued launches keep the old parameters, so they run first. */
-CUresult
-SIM_FN(cuGraphExecKernelNodeSetParams)(CUgraphExec exec, CUgraphNode node,
-                                       const CUDA_KERNEL_NODE_PARAMS *params)
+CUresult SIM_FN(cuGraphNodeFindInClone)(CUgraphNode *node, CUgraphNode original,
+                                        CUgraph clone)
 {
-    CUcontext ctx;
-    CUresult result = enter_exec(exec, &ctx);
+    CUresult result = sim_enter_graph(clone);
     if (result != CUDA_SUCCESS)
         return result;
-    result = sim_drain_all();
-    if (result != CUDA_SUCCESS || !sim_handle_is(exec, SIM_HANDLE_EXEC))
-        return sim_leave(result != CUDA_SUCCESS ? result
-                                                : CUDA_ERROR_INVALID_HANDLE);
-    for (size_t i = 0; i < exec->graph->nodes.count; i++)
-        if (exec->origin[i] == node &&
-            exec->graph->nodes.items[i]->type == CU_GRAPH_NODE_TYPE_KERNEL)
-            return sim_leave(set_kernel(exec->graph->nodes.items[i], params));
+    if (!node)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; i < clone->nodes.count; i++)
+        if (clone->nodes.items[i]->origin == original) {
+            *node = clone->nodes.items[i];
+            return sim_leave(CUDA_SUCCESS);
+        }
     return sim_leave(CUDA_ERROR_INVALID_VALUE);
 }
 
-static bool same_shape(CUgraph a, CUgraph b)
+static const char *type_text(CUgraphNodeType type)
 {
-    if (a->nodes.count != b->nodes.count)
-        return false;
-    for (size_t i = 0; i < a->nodes.count; i++) {
-        CUgraphNode one = a->nodes.items[i], two = b->nodes.items[i];
-        if (one->type != two->type || one->needs.count != two->needs.count)
-            return false;
-        for (size_t n = 0; n < one->needs.count; n++)
-            if (one->needs.items[n]->index != two->needs.items[n]->index)
-                return false;
-    }
-    return true;
+    static const char *const texts[] = {
+        [CU_GRAPH_NODE_TYPE_KERNEL] = "kernel",
+        [CU_GRAPH_NODE_TYPE_MEMCPY] = "memcpy",
+        [CU_GRAPH_NODE_TYPE_MEMSET] = "memset",
+        [CU_GRAPH_NODE_TYPE_HOST] = "host",
+        [CU_GRAPH_NODE_TYPE_GRAPH] = "graph",
+        [CU_GRAPH_NODE_TYPE_EMPTY] = "empty",
+        [CU_GRAPH_NODE_TYPE_WAIT_EVENT] = "wait event",
+        [CU_GRAPH_NODE_TYPE_EVENT_RECORD] = "record event",
+        [CU_GRAPH_NODE_TYPE_MEM_ALLOC] = "alloc",
+        [CU_GRAPH_NODE_TYPE_MEM_FREE] = "free",
+    };
+    size_t count = sizeof(texts) / sizeof(texts[0]);
+    return (size_t)type < count && texts[type] ? texts[type] : "?";
 }
 
-CUresult SIM_FN(cuGraphExecUpdate)(CUgraphExec exec, CUgraph graph,
-                                   CUgraphExecUpdateResultInfo *info)
+static const char *kernel_text(const struct CUgraphNode_st *node)
 {
-    CUcontext ctx;
-    CUresult result = enter_exec(exec, &ctx);
+    if (node->work.kind != SIM_WORK_KERNEL)
+        return "";
+    CUfunction func = node->work.kernel.func;
+    return sim_handle_is(func, SIM_HANDLE_FUNCTION)
+               ? func->module->ptx->funcs[func->index].name
+               : "(unloaded)";
+}
+
+/* Graphviz text: a line per node, a line per edge. */
+CUresult SIM_FN(cuGraphDebugDotPrint)(CUgraph graph, const char *path,
+                                      unsigned flags)
+{
+    CUresult result = sim_enter_graph(graph);
     if (result != CUDA_SUCCESS)
         return result;
-    result = sim_drain_all();
-    if (result != CUDA_SUCCESS)
-        return sim_leave(result);
-    if (!sim_handle_is(exec, SIM_HANDLE_EXEC) ||
-        !sim_handle_is(graph, SIM_HANDLE_GRAPH))
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    if (info)
-        *info = (CUgraphExecUpdateResultInfo){
-            .result = CU_GRAPH_EXEC_UPDATE_SUCCESS,
-        };
-    if (!same_shape(exec->graph, graph)) {
-        if (info)
-            info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-        return sim_leave(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    (void)flags;
+    FILE *out = path ? fopen(path, "w") : NULL;
+    if (!out)
+        return sim_leave(CUDA_ERROR_OPERATING_SYSTEM);
+    fprintf(out, "digraph {\n");
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const struct CUgraphNode_st *node = graph->nodes.items[i];
+        fprintf(out, "  n%zu [label=\"%zu %s %s\"];\n", i, i,
+                type_text(node->type), kernel_text(node));
+        for (size_t n = 0; n < node->needs.count; n++)
+            fprintf(out, "  n%zu -> n%zu;\n", node->needs.items[n]->index, i);
     }
-    CUgraphExec fresh;
-    result = sim_exec_new(graph, &fresh);
-    if (result != CUDA_SUCCESS)
-        return sim_leave(result);
-    /* The handle stays, what it holds changes places. */
-    struct CUgraphExec_st old = *exec;
-    exec->graph = fresh->graph;
-    exec->order = fresh->order;
-    exec->origin = fresh->origin;
-    fresh->graph = old.graph;
-    fresh->order = old.order;
-    fresh->origin = old.origin;
-    sim_exec_release(fresh);
-    return sim_leave(CUDA_SUCCESS);
+    fprintf(out, "}\n");
+    bool written = !ferror(out);
+    return sim_leave(fclose(out) || !written ? CUDA_ERROR_OPERATING_SYSTEM
+                                             : CUDA_SUCCESS);
 }

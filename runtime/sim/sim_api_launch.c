@@ -187,9 +187,9 @@ static CUresult launch(CUstream handle, sim_kernel *kernel, void **params,
     if (result != CUDA_SUCCESS)
         return result;
     CUstream stream;
-    if (!sim_handle_is(kernel->func, SIM_HANDLE_FUNCTION))
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    result = sim_stream_of(ctx, handle, &stream);
+    result = sim_function_of(ctx, &kernel->func);
+    if (result == CUDA_SUCCESS)
+        result = sim_stream_of(ctx, handle, &stream);
     if (result == CUDA_SUCCESS && stream->ctx != kernel->func->module->ctx)
         result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS)
@@ -234,19 +234,24 @@ CUresult SIM_FN(cuLaunchCooperativeKernel)(CUfunction func, unsigned grid_x,
     return launch(stream, &kernel, params, NULL);
 }
 
-static CUresult take_attribute(sim_kernel *kernel,
-                               const CUlaunchAttribute *attribute)
+int sim_hint_of(CUlaunchAttributeID id)
+{
+    switch (id) {
+#define SIM_HINT(name)               \
+    case CU_LAUNCH_ATTRIBUTE_##name: \
+        return SIM_HINT_##name;
+#include "sim_hints.def"
+#undef SIM_HINT
+    default:
+        return -1;
+    }
+}
+
+CUresult sim_kernel_attribute(sim_kernel *kernel,
+                              const CUlaunchAttribute *attribute)
 {
     switch (attribute->id) {
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
-    /* Preferences that change no result. Programmatic launch: the early
-       start that it allows never happens, which it also allows. */
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         kernel->cooperative = attribute->value.cooperative != 0;
@@ -257,7 +262,9 @@ static CUresult take_attribute(sim_kernel *kernel,
         kernel->cluster[2] = attribute->value.clusterDim.z;
         return CUDA_SUCCESS;
     default:
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return sim_hint_of(attribute->id) >= 0
+                   ? CUDA_SUCCESS
+                   : sim_lacks("cuLaunchKernelEx", "a launch attribute");
     }
 }
 
@@ -273,7 +280,7 @@ CUresult SIM_FN(cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction func,
         .shared_bytes = config->sharedMemBytes,
     };
     for (unsigned i = 0; i < config->numAttrs; i++) {
-        CUresult result = take_attribute(&kernel, &config->attrs[i]);
+        CUresult result = sim_kernel_attribute(&kernel, &config->attrs[i]);
         if (result != CUDA_SUCCESS)
             return result;
     }
@@ -306,8 +313,9 @@ CUresult SIM_FN(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(
         return result;
     if (!blocks || threads < 1 || flags > 1)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    if (!sim_handle_is(func, SIM_HANDLE_FUNCTION))
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
+    result = sim_function_of(ctx, &func);
+    if (result != CUDA_SUCCESS)
+        return sim_leave(result);
     *blocks = occupancy_of(func, threads, dynamic);
     return sim_leave(CUDA_SUCCESS);
 }
@@ -332,8 +340,9 @@ CUresult SIM_FN(cuOccupancyMaxPotentialBlockSize)(int *min_grid, int *block,
         return result;
     if (!min_grid || !block)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    if (!sim_handle_is(func, SIM_HANDLE_FUNCTION))
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
+    result = sim_function_of(ctx, &func);
+    if (result != CUDA_SUCCESS)
+        return sim_leave(result);
     int most = func->max_threads, best = 0, best_block = 0, best_ctas = 0;
     if (limit > 0 && limit < most)
         most = limit;
@@ -363,8 +372,9 @@ CUresult SIM_FN(cuOccupancyAvailableDynamicSMemPerBlock)(size_t *bytes,
         return result;
     if (!bytes || blocks < 1 || threads < 1)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    if (!sim_handle_is(func, SIM_HANDLE_FUNCTION))
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
+    result = sim_function_of(ctx, &func);
+    if (result != CUDA_SUCCESS)
+        return sim_leave(result);
     const spt_board *board = &sim_device_of(ctx)->board;
     int room = board->shared_per_sm_bytes / blocks / 128 * 128 -
                board->shared_reserved_bytes;
@@ -373,5 +383,78 @@ CUresult SIM_FN(cuOccupancyAvailableDynamicSMemPerBlock)(size_t *bytes,
     room -= func->shared_bytes;
     *bytes =
         room > 0 && occupancy_of(func, threads, 0) >= blocks ? (size_t)room : 0;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+/* Clusters: the largest that fits, and how many of one size fit at once. */
+static CUresult enter_cluster(const CUlaunchConfig *config, CUfunction *func,
+                              CUcontext *ctx, uint64_t *size)
+{
+    CUresult result = sim_enter(ctx);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sim_function_of(*ctx, func);
+    if (result == CUDA_SUCCESS && !config)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return sim_leave(result);
+    const ptx_func *ptx = &(*func)->module->ptx->funcs[(*func)->index];
+    sim_kernel kernel = {.func = *func};
+    memcpy(kernel.cluster, ptx->cluster, sizeof(kernel.cluster));
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            sim_kernel_attribute(&kernel, &config->attrs[i]);
+    *size = 1;
+    for (int i = 0; i < 3; i++)
+        *size *= kernel.cluster[i] ? kernel.cluster[i] : 1;
+    return CUDA_SUCCESS;
+}
+
+static int most_cluster(const struct CUfunc_st *func, const spt_board *board)
+{
+    if (board->cc_major < 9)
+        return 1;
+    return func->cluster_any_size ? MOST_CLUSTER : DEFAULT_CLUSTER;
+}
+
+static int config_threads(const CUlaunchConfig *config)
+{
+    return (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
+}
+
+CUresult
+SIM_FN(cuOccupancyMaxPotentialClusterSize)(int *size, CUfunction func,
+                                           const CUlaunchConfig *config)
+{
+    CUcontext ctx;
+    uint64_t wanted;
+    CUresult result = enter_cluster(config, &func, &ctx, &wanted);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!size)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    const spt_board *board = &sim_device_of(ctx)->board;
+    bool fits =
+        occupancy_of(func, config_threads(config), config->sharedMemBytes) > 0;
+    *size = fits ? most_cluster(func, board) : 0;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+CUresult SIM_FN(cuOccupancyMaxActiveClusters)(int *clusters, CUfunction func,
+                                              const CUlaunchConfig *config)
+{
+    CUcontext ctx;
+    uint64_t size;
+    CUresult result = enter_cluster(config, &func, &ctx, &size);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const spt_board *board = &sim_device_of(ctx)->board;
+    if (!clusters)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    if (size > (uint64_t)most_cluster(func, board))
+        return sim_leave(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    int ctas = board->sm_count * occupancy_of(func, config_threads(config),
+                                              config->sharedMemBytes);
+    *clusters = ctas / (int)size;
     return sim_leave(CUDA_SUCCESS);
 }

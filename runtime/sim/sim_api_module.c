@@ -142,8 +142,8 @@ static void write_log(unsigned n_options, const CUjit_option *options,
                                                             : size);
 }
 
-static CUresult load(CUcontext ctx, const void *image, CUmodule *module,
-                     spt_error *err)
+CUresult sim_module_load(CUcontext ctx, const void *image, CUmodule *module,
+                         spt_error *err)
 {
     const spt_board *board = &sim_device_of(ctx)->board;
     sim_image found;
@@ -178,7 +178,7 @@ CUresult SIM_FN(cuModuleLoadDataEx)(CUmodule *module, const void *image,
     if (!module || !image)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     spt_error err = {0};
-    result = load(ctx, image, module, &err);
+    result = sim_module_load(ctx, image, module, &err);
     write_log(n_options, options, values, err.text);
     return sim_leave(result);
 }
@@ -186,6 +186,33 @@ CUresult SIM_FN(cuModuleLoadDataEx)(CUmodule *module, const void *image,
 CUresult SIM_FN(cuModuleLoadData)(CUmodule *module, const void *image)
 {
     return SIM_FN(cuModuleLoadDataEx)(module, image, 0, NULL, NULL);
+}
+
+CUresult SIM_FN(cuModuleLoadFatBinary)(CUmodule *module, const void *image)
+{
+    return SIM_FN(cuModuleLoadDataEx)(module, image, 0, NULL, NULL);
+}
+
+CUresult SIM_FN(cuModuleLoad)(CUmodule *module, const char *path)
+{
+    spt_buf file = {0};
+    spt_error err = {0};
+    if (!module || !path)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sim_image_read(path, &file, &err);
+    if (result != CUDA_SUCCESS)
+        return sim_reason(result, &err);
+    result = SIM_FN(cuModuleLoadData)(module, file.data);
+    spt_buf_free(&file);
+    return result;
+}
+
+CUresult SIM_FN(cuModuleGetLoadingMode)(CUmoduleLoadingMode *mode)
+{
+    if (!mode)
+        return CUDA_ERROR_INVALID_VALUE;
+    *mode = CU_MODULE_EAGER_LOADING;
+    return CUDA_SUCCESS;
 }
 
 CUresult SIM_FN(cuModuleUnload)(CUmodule module)
@@ -238,42 +265,88 @@ static CUresult function_new(CUmodule module, uint32_t index,
     return CUDA_SUCCESS;
 }
 
-CUresult SIM_FN(cuModuleGetFunction)(CUfunction *function, CUmodule module,
-                                     const char *name)
+static bool is_kernel(const ptx_func *func)
+{
+    return func->entry && func->defined;
+}
+
+CUresult sim_module_function(CUmodule module, const char *name,
+                             CUfunction *function)
+{
+    for (uint32_t i = 0; i < module->ptx->n_funcs; i++) {
+        const ptx_func *func = &module->ptx->funcs[i];
+        if (!is_kernel(func) || strcmp(func->name, name))
+            continue;
+        if (!module->functions[i])
+            return function_new(module, i, function);
+        *function = module->functions[i];
+        return CUDA_SUCCESS;
+    }
+    return sim_because(CUDA_ERROR_NOT_FOUND, "module: no kernel named %s",
+                       name);
+}
+
+static CUresult enter_module(CUmodule module)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!function || !name)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
     if (!sim_handle_is(module, SIM_HANDLE_MODULE))
         return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    for (uint32_t i = 0; i < module->ptx->n_funcs; i++) {
+    return CUDA_SUCCESS;
+}
+
+CUresult SIM_FN(cuModuleGetFunction)(CUfunction *function, CUmodule module,
+                                     const char *name)
+{
+    CUresult result = enter_module(module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return sim_leave(function && name
+                         ? sim_module_function(module, name, function)
+                         : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult SIM_FN(cuModuleGetFunctionCount)(unsigned *count, CUmodule module)
+{
+    CUresult result = enter_module(module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!count)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    *count = 0;
+    for (uint32_t i = 0; i < module->ptx->n_funcs; i++)
+        *count += is_kernel(&module->ptx->funcs[i]);
+    return sim_leave(CUDA_SUCCESS);
+}
+
+CUresult SIM_FN(cuModuleEnumerateFunctions)(CUfunction *functions,
+                                            unsigned count, CUmodule module)
+{
+    CUresult result = enter_module(module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!functions || !count)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    unsigned found = 0;
+    for (uint32_t i = 0; i < module->ptx->n_funcs && found < count; i++) {
         const ptx_func *func = &module->ptx->funcs[i];
-        if (!func->entry || !func->defined || strcmp(func->name, name))
-            continue;
-        if (module->functions[i]) {
-            *function = module->functions[i];
-            return sim_leave(CUDA_SUCCESS);
-        }
-        return sim_leave(function_new(module, i, function));
+        if (result == CUDA_SUCCESS && is_kernel(func))
+            result =
+                sim_module_function(module, func->name, &functions[found++]);
     }
-    return sim_leave(
-        sim_because(CUDA_ERROR_NOT_FOUND, "module: no kernel named %s", name));
+    return sim_leave(result);
 }
 
 CUresult SIM_FN(cuModuleGetGlobal)(CUdeviceptr *address, size_t *bytes,
                                    CUmodule module, const char *name)
 {
-    CUcontext ctx;
-    CUresult result = sim_enter(&ctx);
+    CUresult result = enter_module(module);
     if (result != CUDA_SUCCESS)
         return result;
     if (!name)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    if (!sim_handle_is(module, SIM_HANDLE_MODULE))
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
     for (uint32_t i = 0; i < module->ptx->n_vars; i++) {
         const ptx_var *var = &module->ptx->vars[i];
         if (!module->addresses[i] || var->function >= 0 ||
@@ -288,21 +361,21 @@ CUresult SIM_FN(cuModuleGetGlobal)(CUdeviceptr *address, size_t *bytes,
     return sim_leave(CUDA_ERROR_NOT_FOUND);
 }
 
-static CUresult enter_function(CUfunction function)
+/* A kernel of a library stands for its function in the current context. */
+static CUresult enter_function(CUfunction *function)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sim_handle_is(function, SIM_HANDLE_FUNCTION))
-        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    return CUDA_SUCCESS;
+    result = sim_function_of(ctx, function);
+    return result == CUDA_SUCCESS ? result : sim_leave(result);
 }
 
 CUresult SIM_FN(cuFuncGetAttribute)(int *value, CUfunction_attribute attribute,
                                     CUfunction function)
 {
-    CUresult result = enter_function(function);
+    CUresult result = enter_function(&function);
     if (result != CUDA_SUCCESS)
         return result;
     if (!value)
@@ -326,7 +399,7 @@ CUresult SIM_FN(cuFuncGetAttribute)(int *value, CUfunction_attribute attribute,
 CUresult SIM_FN(cuFuncSetAttribute)(CUfunction function,
                                     CUfunction_attribute attribute, int value)
 {
-    CUresult result = enter_function(function);
+    CUresult result = enter_function(&function);
     if (result != CUDA_SUCCESS)
         return result;
     const spt_board *board = &sim_device_of(function->module->ctx)->board;
@@ -359,7 +432,7 @@ CUresult SIM_FN(cuFuncSetAttribute)(CUfunction function,
 
 CUresult SIM_FN(cuFuncSetCacheConfig)(CUfunction function, CUfunc_cache config)
 {
-    CUresult result = enter_function(function);
+    CUresult result = enter_function(&function);
     if (result != CUDA_SUCCESS)
         return result;
     /* A preference; chips with one memory for L1 and shared ignore it. */
@@ -367,9 +440,27 @@ CUresult SIM_FN(cuFuncSetCacheConfig)(CUfunction function, CUfunc_cache config)
     return sim_leave(CUDA_SUCCESS);
 }
 
+CUresult SIM_FN(cuFuncIsLoaded)(CUfunctionLoadingState *state,
+                                CUfunction function)
+{
+    CUresult result = enter_function(&function);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!state)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+CUresult SIM_FN(cuFuncLoad)(CUfunction function)
+{
+    CUresult result = enter_function(&function);
+    return result == CUDA_SUCCESS ? sim_leave(result) : result;
+}
+
 CUresult SIM_FN(cuFuncGetName)(const char **name, CUfunction function)
 {
-    CUresult result = enter_function(function);
+    CUresult result = enter_function(&function);
     if (result != CUDA_SUCCESS)
         return result;
     if (!name)
@@ -380,7 +471,7 @@ CUresult SIM_FN(cuFuncGetName)(const char **name, CUfunction function)
 
 CUresult SIM_FN(cuFuncGetModule)(CUmodule *module, CUfunction function)
 {
-    CUresult result = enter_function(function);
+    CUresult result = enter_function(&function);
     if (result != CUDA_SUCCESS)
         return result;
     if (!module)
@@ -392,7 +483,7 @@ CUresult SIM_FN(cuFuncGetModule)(CUmodule *module, CUfunction function)
 CUresult SIM_FN(cuFuncGetParamInfo)(CUfunction function, size_t index,
                                     size_t *offset, size_t *size)
 {
-    CUresult result = enter_function(function);
+    CUresult result = enter_function(&function);
     if (result != CUDA_SUCCESS)
         return result;
     const ptx_module *ptx = function->module->ptx;

@@ -138,6 +138,115 @@ CUresult SIM_FN(cuStreamGetCtx)(CUstream handle, CUcontext *ctx)
     return sim_leave(CUDA_SUCCESS);
 }
 
+CUresult SIM_FN(cuStreamGetDevice)(CUstream handle, CUdevice *device)
+{
+    CUstream stream;
+    CUresult result = enter_stream(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!device)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    *device = stream->ctx->device;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+/* Managed memory is never elsewhere; the call only keeps its place. */
+CUresult SIM_FN(cuStreamAttachMemAsync)(CUstream handle, CUdeviceptr address,
+                                        size_t size, unsigned flags)
+{
+    CUstream stream;
+    CUresult result = enter_stream(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const sim_host_block *block = sim_host_find((void *)(uintptr_t)address);
+    bool one = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
+               flags == CU_MEM_ATTACH_SINGLE;
+    if (!one || !block || !block->managed || (size && size != block->size))
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    sim_work work = {.kind = SIM_WORK_EMPTY};
+    return sim_leave(sim_enqueue(stream, &work, NULL));
+}
+
+/* A callback is a host function with the stream and its status. */
+typedef struct callback {
+    CUstreamCallback call;
+    CUstream stream;
+    void *user;
+} callback;
+
+static void CUDA_CB run_callback(void *pointer)
+{
+    const callback *c = pointer;
+    c->call(c->stream, CUDA_SUCCESS, c->user);
+}
+
+CUresult SIM_FN(cuStreamAddCallback)(CUstream handle, CUstreamCallback call,
+                                     void *user, unsigned flags)
+{
+    CUstream stream;
+    CUresult result = enter_stream(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!call || flags)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    if (stream->capture != SIM_CAPTURE_NONE)
+        return sim_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    callback *made = spt_calloc(1, sizeof(*made));
+    if (!made)
+        return sim_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    *made = (callback){call, handle, user};
+    sim_work work = {.kind = SIM_WORK_HOST,
+                     .host = {run_callback, made, .owned = true}};
+    return sim_leave(sim_enqueue(stream, &work, NULL));
+}
+
+/* --- attributes --------------------------------------------------------- */
+
+CUresult SIM_FN(cuStreamGetAttribute)(CUstream handle, CUstreamAttrID id,
+                                      CUstreamAttrValue *value)
+{
+    CUstream stream;
+    CUresult result = enter_stream(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    int hint = sim_hint_of(id);
+    if (!value || hint < 0)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    *value = stream->hints[hint];
+    if (hint == SIM_HINT_PRIORITY)
+        value->priority = stream->priority;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+CUresult SIM_FN(cuStreamSetAttribute)(CUstream handle, CUstreamAttrID id,
+                                      const CUstreamAttrValue *value)
+{
+    CUstream stream;
+    CUresult result = enter_stream(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    int hint = sim_hint_of(id);
+    if (!value || hint < 0)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    stream->hints[hint] = *value;
+    if (hint == SIM_HINT_PRIORITY)
+        stream->priority = value->priority;
+    return sim_leave(CUDA_SUCCESS);
+}
+
+CUresult SIM_FN(cuStreamCopyAttributes)(CUstream to_handle,
+                                        CUstream from_handle)
+{
+    CUstream to, from;
+    CUresult result = enter_stream(to_handle, &to);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sim_stream_of(to->ctx, from_handle, &from);
+    if (result == CUDA_SUCCESS)
+        memcpy(to->hints, from->hints, sizeof(to->hints));
+    return sim_leave(result);
+}
+
 /* --- events ------------------------------------------------------------- */
 
 CUresult SIM_FN(cuEventCreate)(CUevent *event, unsigned flags)
@@ -218,13 +327,24 @@ CUresult SIM_FN(cuEventRecord)(CUevent event, CUstream handle)
     return sim_leave(record(event, stream));
 }
 
-CUresult SIM_FN(cuEventRecordWithFlags)(CUevent event, CUstream stream,
+/* An external record in a capture is a node that records at every launch. */
+CUresult SIM_FN(cuEventRecordWithFlags)(CUevent event, CUstream handle,
                                         unsigned flags)
 {
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    return flags ? CUDA_ERROR_NOT_SUPPORTED
-                 : SIM_FN(cuEventRecord)(event, stream);
+    if (!flags)
+        return SIM_FN(cuEventRecord)(event, handle);
+    CUstream stream;
+    CUresult result = enter_stream(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sim_handle_is(event, SIM_HANDLE_EVENT) || event->ctx != stream->ctx)
+        return sim_leave(CUDA_ERROR_INVALID_HANDLE);
+    if (stream->capture == SIM_CAPTURE_NONE)
+        return sim_leave(record(event, stream));
+    sim_work work = {.kind = SIM_WORK_RECORD, .record = {.event = event}};
+    return sim_leave(sim_enqueue(stream, &work, NULL));
 }
 
 /* Enters with a valid event that was not last recorded in a capture. */
@@ -301,10 +421,12 @@ CUresult SIM_FN(cuStreamWaitEvent)(CUstream handle, CUevent event,
         return result;
     if (!sim_handle_is(event, SIM_HANDLE_EVENT))
         return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    if (flags)
-        return sim_leave(flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL
-                             ? CUDA_ERROR_INVALID_VALUE
-                             : CUDA_ERROR_NOT_SUPPORTED);
+    if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+        return sim_leave(CUDA_ERROR_INVALID_VALUE);
+    if (flags && stream->capture != SIM_CAPTURE_NONE) {
+        sim_work node = {.kind = SIM_WORK_WAIT, .wait = {.event = event}};
+        return sim_leave(sim_enqueue(stream, &node, NULL));
+    }
     if (event->capture_id)
         return sim_leave(sim_capture_join(stream, event));
     if (stream->capture != SIM_CAPTURE_NONE)

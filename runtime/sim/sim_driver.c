@@ -41,6 +41,14 @@ CUresult sim_because(CUresult result, const char *fmt, ...)
     return result;
 }
 
+CUresult sim_lacks(const char *call, const char *what)
+{
+    if (sim_the.options.trace)
+        fprintf(stderr, "sim: %s: not supported: %s\n", call, what);
+    return sim_because(CUDA_ERROR_NOT_SUPPORTED, "%s: not supported: %s", call,
+                       what);
+}
+
 CUresult sim_result_of(spt_status status)
 {
     switch (status) {
@@ -219,7 +227,9 @@ static void machine_free(void)
     while (sim_the.contexts)
         sim_context_delete(sim_the.contexts);
     graphs_free();
+    sim_libraries_delete();
     sim_host_blocks_delete();
+    sim_pools_delete();
     for (int i = 0; i < sim_the.n_devices; i++)
         sim_l2_free(sim_the.devices[i].l2);
     spt_free(sim_the.devices);

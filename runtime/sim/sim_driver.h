@@ -49,6 +49,9 @@ typedef enum sim_handle_kind {
     SIM_HANDLE_NODE,
     SIM_HANDLE_EXEC,
     SIM_HANDLE_LINK,
+    SIM_HANDLE_POOL,
+    SIM_HANDLE_LIBRARY,
+    SIM_HANDLE_KERNEL,
 } sim_handle_kind;
 
 /* One side of a copy: memory as rows of pitch bytes, slices of height rows. */
@@ -80,6 +83,19 @@ typedef struct sim_kernel {
     uint64_t param_bytes;
 } sim_kernel;
 
+/* Host memory that kernels may use. */
+typedef struct sim_host_block {
+    struct sim_host_block *next;
+    uint8_t *base;
+    uint64_t size;
+    unsigned flags;
+    bool owned; /* allocated here, not registered */
+    bool managed;
+    bool read_mostly; /* advice for managed memory, of the whole block */
+    CUmemLocation preferred, prefetched;
+    int accessed_by; /* device; CU_DEVICE_INVALID = none */
+} sim_host_block;
+
 typedef enum sim_work_kind {
     SIM_WORK_EMPTY,
     SIM_WORK_COPY,
@@ -89,6 +105,7 @@ typedef enum sim_work_kind {
     SIM_WORK_RECORD,
     SIM_WORK_WAIT,
     SIM_WORK_GRAPH,
+    SIM_WORK_ALLOC,
     SIM_WORK_FREE,
 } sim_work_kind;
 
@@ -102,15 +119,22 @@ typedef struct sim_work {
         struct {
             CUhostFn call;
             void *user;
+            bool owned; /* user was made for this call, which frees it */
         } host;
         struct {
             CUevent event;
-            uint64_t ticket; /* RECORD: which of the event's records */
+            uint64_t ticket; /* RECORD: which of the event's records; 0 in a
+                                graph, whose launch has one */
         } record;
         struct {
             uint64_t stream, number; /* WAIT: stream's id and work's number */
+            CUevent event; /* in a graph, instead of the two */
         } wait;
-        CUgraphExec exec; /* owned reference */
+        struct {
+            CUgraphExec exec; /* owned reference */
+            uint64_t ticket; /* of a launch: for the events that it records */
+        } graph;
+        struct sim_graph_block *block; /* ALLOC: owned reference */
         CUdeviceptr address; /* FREE */
     };
 } sim_work;
@@ -138,6 +162,7 @@ struct CUctx_st {
     CUevent events;
     CUcontext next;
     uint64_t id;
+    CUfunc_cache cache; /* a preference; L1 and shared memory are one */
     size_t stack_bytes, printf_bytes, heap_bytes;
 };
 
@@ -167,6 +192,14 @@ typedef enum sim_capture_state {
     SIM_CAPTURE_BROKEN,
 } sim_capture_state;
 
+/* Attributes of launches and streams that change no result. */
+enum {
+#define SIM_HINT(name) SIM_HINT_##name,
+#include "sim_hints.def"
+#undef SIM_HINT
+    SIM_HINTS
+};
+
 struct CUstream_st {
     CUcontext ctx;
     CUstream next;
@@ -175,6 +208,7 @@ struct CUstream_st {
     int priority;
     bool blocking; /* ordered with the legacy default stream */
     const void *owner; /* of a per-thread default stream */
+    CUlaunchAttributeValue hints[SIM_HINTS];
     sim_queued *head, *tail;
     size_t length;
     double time_us; /* modelled end of what ran */
@@ -183,6 +217,8 @@ struct CUstream_st {
     CUstreamCaptureMode capture_mode;
     uint64_t capture_id;
     CUgraph capture_graph;
+    bool capture_given; /* into a graph of the program's, */
+    size_t capture_first; /* which had this many nodes */
     sim_nodes capture_tail;
 };
 
@@ -206,8 +242,12 @@ struct CUgraphNode_st {
     CUgraphNodeType type;
     sim_nodes needs;
     size_t index;
+    CUgraphNode origin; /* the node that this one was copied from, or NULL */
+    bool disabled; /* of an executable's node: does nothing */
     bool marked; /* of walks over the graph */
     double end_us; /* while an exec runs */
+    void **param_list; /* owned, what the parameters' getter gave out */
+    CUlaunchAttributeValue hints[SIM_HINTS];
 };
 
 struct CUgraph_st {
@@ -217,14 +257,40 @@ struct CUgraph_st {
 struct CUgraphExec_st {
     CUgraph graph; /* a copy of its own */
     CUgraphNode *order; /* (nodes) topological */
-    CUgraphNode *origin; /* (nodes) the node of the graph it was made from */
     unsigned references; /* the handle's and the queued launches' */
+    unsigned long long flags;
+};
+
+/* Memory of an allocation node: at one address as long as a graph has it. */
+typedef struct sim_graph_block {
+    struct sim_graph_block *next;
+    uint64_t address, size;
+    int device;
+    unsigned references; /* nodes, of graphs and executables */
+    bool live; /* between the allocation and the free */
+} sim_graph_block;
+
+/* A pool only counts: its memory comes from the device's one heap. */
+struct CUmemPoolHandle_st {
+    CUmemoryPool next;
+    int device;
+    bool is_default, destroyed;
+    uint64_t threshold; /* bytes that it keeps when nothing uses them */
+    uint64_t used, used_high, reserved, reserved_high;
+    int reuse[3]; /* the CU_MEMPOOL_ATTR_REUSE_ switches, in that order */
+    struct sim_pool_block {
+        uint64_t address, size;
+    } * blocks;
+    size_t n_blocks, room;
 };
 
 typedef struct sim_device {
     spt_board board;
     sim_l2 *l2;
     CUcontext primary;
+    CUmemoryPool default_pool, pool; /* NULL until asked for; current */
+    /* Memory of graphs: live, and all that is kept at its address. */
+    uint64_t graph_used, graph_used_high, graph_kept, graph_kept_high;
     unsigned retained, primary_flags;
     double busy_until_us; /* kernels of all streams run one after the other */
 } sim_device;
@@ -247,7 +313,9 @@ typedef struct sim_machine {
         } * slots;
         size_t capacity, used, live;
     } handles;
-    struct sim_host_block *host_blocks;
+    sim_host_block *host_blocks; /* newest first */
+    sim_graph_block *graph_blocks;
+    CUmemoryPool pools;
 } sim_machine;
 
 extern sim_machine sim_the;
@@ -275,6 +343,8 @@ CUresult sim_reason(CUresult result, const spt_error *err);
 /* The same with a text of its own. */
 CUresult sim_because(CUresult result, const char *fmt, ...) SPT_PRINTF(2, 3);
 CUresult sim_result_of(spt_status status);
+/* CUDA_ERROR_NOT_SUPPORTED; with tracing, says on stderr what is missing. */
+CUresult sim_lacks(const char *call, const char *what);
 
 bool sim_nodes_add(sim_nodes *nodes, CUgraphNode node);
 bool sim_nodes_copy(sim_nodes *to, const sim_nodes *from);
@@ -282,18 +352,35 @@ void sim_nodes_free(sim_nodes *nodes);
 
 /* --- sim_api_device.c ---------------------------------------------------- */
 
+/* sim_enter_any, and the device exists. */
+CUresult sim_enter_device(CUdevice device);
+sim_device *sim_device_of(CUcontext ctx);
+
+/* --- sim_api_context.c --------------------------------------------------- */
+
 CUcontext sim_context_current(void);
 CUresult sim_context_new(int device, unsigned flags, CUcontext *ctx);
 /* Drops pending work, modules, streams, events. */
 void sim_context_delete(CUcontext ctx);
-sim_device *sim_device_of(CUcontext ctx);
 
 /* --- sim_api_copy.c ------------------------------------------------------ */
 
 CUresult sim_copy_of_3d(const CUDA_MEMCPY3D *c, sim_copy *copy);
 
+/* --- sim_api_library.c --------------------------------------------------- */
+
+/* A CUkernel becomes a function of ctx (NULL: of the current context). */
+CUresult sim_function_of(CUcontext ctx, CUfunction *function);
+void sim_libraries_delete(void);
+
 /* --- sim_api_module.c ---------------------------------------------------- */
 
+/* Image: PTX text or a fatbin. err gets the reason. */
+CUresult sim_module_load(CUcontext ctx, const void *image, CUmodule *module,
+                         spt_error *err);
+/* A kernel of a module by its name, made when first asked for. */
+CUresult sim_module_function(CUmodule module, const char *name,
+                             CUfunction *function);
 void sim_module_delete(CUmodule module);
 
 /* --- sim_queue.c --------------------------------------------------------- */
@@ -314,6 +401,9 @@ CUresult sim_drain_context(CUcontext ctx);
 CUresult sim_drain_all(void);
 /* Runs at most one piece of work; false when the stream is empty. */
 bool sim_drain_one(CUstream stream);
+/* For work that is running: what an event stood for before a number; returns
+   when it ended, in modelled time. */
+double sim_drain_event(CUevent event, uint64_t before);
 CUstream sim_stream_by_id(uint64_t id);
 
 /* --- sim_work.c ---------------------------------------------------------- */
@@ -321,10 +411,11 @@ CUstream sim_stream_by_id(uint64_t id);
 void sim_work_free(sim_work *work);
 CUresult sim_work_clone(sim_work *to, const sim_work *from);
 /*
- * Runs one piece of work on a device, in the context's name. start_us is when
- * it may begin; *end_us when it ends. Called by the busy thread, lock held.
+ * Runs one piece of work on a device, in the context's name. graph_ticket is
+ * that of the graph launch it belongs to, or 0. start_us is when it may begin;
+ * *end_us when it ends. Called by the busy thread, lock held.
  */
-CUresult sim_work_run(CUcontext ctx, sim_work *work, bool graph,
+CUresult sim_work_run(CUcontext ctx, sim_work *work, uint64_t graph_ticket,
                       double start_us, double *end_us);
 /* Both ranges are inside live allocations, or the error for the caller. */
 CUresult sim_copy_check(const sim_copy *copy);
@@ -336,6 +427,10 @@ CUresult sim_fill_check(const sim_fill *fill);
 CUresult sim_kernel_check(sim_kernel *kernel);
 /* Copies the parameters of a launch into kernel->params. */
 CUresult sim_params_pack(sim_kernel *kernel, void **params, void **extra);
+/* The hint that an attribute is; -1: none. */
+int sim_hint_of(CUlaunchAttributeID id);
+CUresult sim_kernel_attribute(sim_kernel *kernel,
+                              const CUlaunchAttribute *attribute);
 
 /* --- sim_graph.c ---------------------------------------------------------- */
 
@@ -348,14 +443,59 @@ CUgraph sim_graph_clone(CUgraph graph);
 /* Each node after those that it needs; false when there is a cycle. */
 bool sim_graph_order(CUgraph graph, CUgraphNode *order);
 
+/* Makes a copy's nodes, and the copy, known as handles. */
+bool sim_graph_register(CUgraph graph);
+/* Takes a node out, with the edges to it. */
+void sim_graph_remove(CUgraphNode node);
+
 CUresult sim_exec_new(CUgraph graph, CUgraphExec *exec);
 void sim_exec_release(CUgraphExec exec);
-CUresult sim_exec_run(CUcontext ctx, CUgraphExec exec, double start_us,
-                      double *end_us);
+/* The node of an executable that stands for one of its graph, or NULL. */
+CUgraphNode sim_exec_node(CUgraphExec exec, CUgraphNode node);
+/* The events that it records are pending from now on. */
+void sim_exec_mark_events(CUgraphExec exec, CUstream stream, uint64_t ticket,
+                          uint64_t number);
+CUresult sim_exec_run(CUcontext ctx, CUgraphExec exec, uint64_t ticket,
+                      double start_us, double *end_us);
+
+/* --- sim_graph_memory.c --------------------------------------------------- */
+
+CUresult sim_graph_block_new(int device, uint64_t size,
+                             sim_graph_block **block);
+void sim_graph_block_release(sim_graph_block *block);
+sim_graph_block *sim_graph_block_at(uint64_t address);
+/* Begins or ends the life of its contents. */
+void sim_graph_block_set(sim_graph_block *block, bool live);
+
+/* --- sim_api_graph.c ------------------------------------------------------ */
+
+CUresult sim_enter_graph(CUgraph graph);
+/* All of the nodes are the graph's. */
+CUresult sim_graph_has(CUgraph graph, const CUgraphNode *nodes, size_t count);
+/* Only edges from the end of one node to the start of another. */
+CUresult sim_edges_plain(const CUgraphEdgeData *edges, size_t count);
+
+/* --- sim_api_node.c ------------------------------------------------------- */
+
+/* Parameters of a node become work, which the caller then owns. Lock held. */
+CUresult sim_kernel_work(const CUDA_KERNEL_NODE_PARAMS *params, sim_work *work);
+CUresult sim_copy_work(const CUDA_MEMCPY3D *params, sim_work *work);
+CUresult sim_fill_work(const CUDA_MEMSET_NODE_PARAMS *params, sim_work *work);
+CUresult sim_host_work(CUhostFn call, void *user, sim_work *work);
+CUresult sim_child_work(CUgraph child, sim_work *work);
+CUresult sim_record_work(CUevent event, sim_work *work);
+CUresult sim_wait_work(CUevent event, sim_work *work);
+CUresult sim_any_work(CUgraphNodeParams *params, sim_work *work);
+
+/* Takes the work over; adds the node's handle. Lock held. */
+CUresult sim_node_add(CUgraphNode *node, CUgraph graph,
+                      const CUgraphNode *needs, size_t count,
+                      CUgraphNodeType type, sim_work *work);
 
 /* --- sim_api_capture.c ---------------------------------------------------- */
 
 CUresult sim_capture_add(CUstream stream, sim_work *work);
+CUresult sim_capture_alloc(CUstream stream, size_t size, CUdeviceptr *address);
 /* Waits for a captured event: the stream joins its capture. */
 CUresult sim_capture_join(CUstream stream, CUevent event);
 
@@ -370,6 +510,21 @@ int sim_registers_of(const ptx_module *module, uint32_t func,
 
 /* --- sim_api_memory.c ----------------------------------------------------- */
 
+/* The start of a live allocation. */
+bool sim_is_allocation(CUdeviceptr address);
+
+/* --- sim_api_pool.c ------------------------------------------------------- */
+
+/* Gives memory back, to its pool if it came from one. */
+void sim_pool_release(CUdeviceptr address);
+CUmemoryPool sim_pool_of(CUdeviceptr address);
+void sim_pools_delete(void);
+
+/* --- sim_api_host.c ------------------------------------------------------- */
+
+/* The block that holds a pointer, or NULL. */
+sim_host_block *sim_host_find(const void *pointer);
+void sim_host_remove(sim_host_block *block);
 /* Page-locked host memory (allocated, registered or managed). */
 bool sim_host_pinned(const void *pointer, uint64_t size);
 void sim_host_blocks_delete(void);

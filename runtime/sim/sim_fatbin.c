@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "files.h"
+
 #define WRAPPER_MAGIC 0x466243b1u
 #define FATBIN_MAGIC 0xba55ed50u
 #define ELF_MAGIC 0x464c457fu
@@ -84,6 +86,18 @@ static bool looks_like_text(const char *text)
                         (text[i] >= ' ' && text[i] < 127)))
         i++;
     return i > 0 && (text[i] == 0 || i == 4096);
+}
+
+CUresult sim_image_read(const char *path, spt_buf *image, spt_error *err)
+{
+    if (spt_file_read(path, MAX_TEXT, image, err) != SPT_OK)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    spt_buf_add(image, "", 1);
+    if (!image->failed)
+        return CUDA_SUCCESS;
+    spt_buf_free(image);
+    spt_fail(err, SPT_E_MEMORY, "module: out of memory");
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sim_image_find(const void *image, const spt_board *board,

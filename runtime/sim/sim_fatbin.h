@@ -9,6 +9,7 @@
 
 #include "board.h"
 #include "error.h"
+#include "mem.h"
 
 /* PTX text inside the image; not NUL-terminated at size. */
 typedef struct sim_image {
@@ -23,5 +24,8 @@ typedef struct sim_image {
  */
 CUresult sim_image_find(const void *image, const spt_board *board,
                         sim_image *found, spt_error *err);
+
+/* Reads an image from a file; a 0 follows it. The caller frees image. */
+CUresult sim_image_read(const char *path, spt_buf *image, spt_error *err);
 
 #endif

@@ -14,15 +14,19 @@ CUgraph sim_graph_new(void)
     return spt_calloc(1, sizeof(struct CUgraph_st));
 }
 
+static void node_free(CUgraphNode node)
+{
+    sim_handle_drop(node);
+    sim_work_free(&node->work);
+    sim_nodes_free(&node->needs);
+    spt_free(node->param_list);
+    spt_free(node);
+}
+
 void sim_graph_delete(CUgraph graph)
 {
-    for (size_t i = 0; i < graph->nodes.count; i++) {
-        CUgraphNode node = graph->nodes.items[i];
-        sim_handle_drop(node);
-        sim_work_free(&node->work);
-        sim_nodes_free(&node->needs);
-        spt_free(node);
-    }
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        node_free(graph->nodes.items[i]);
     sim_nodes_free(&graph->nodes);
     sim_handle_drop(graph);
     spt_free(graph);
@@ -47,13 +51,47 @@ CUgraphNode sim_graph_add(CUgraph graph, CUgraphNodeType type, sim_work *work,
     return node;
 }
 
+bool sim_graph_register(CUgraph graph)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        if (!sim_handle_is(graph->nodes.items[i], SIM_HANDLE_NODE) &&
+            !sim_handle_add(graph->nodes.items[i], SIM_HANDLE_NODE))
+            return false;
+    return sim_handle_is(graph, SIM_HANDLE_GRAPH) ||
+           sim_handle_add(graph, SIM_HANDLE_GRAPH);
+}
+
+void sim_graph_remove(CUgraphNode node)
+{
+    sim_nodes *nodes = &node->graph->nodes;
+    nodes->count--;
+    for (size_t i = node->index; i < nodes->count; i++) {
+        nodes->items[i] = nodes->items[i + 1];
+        nodes->items[i]->index = i;
+    }
+    for (size_t i = 0; i < nodes->count; i++) {
+        sim_nodes *needs = &nodes->items[i]->needs;
+        size_t kept = 0;
+        for (size_t n = 0; n < needs->count; n++)
+            if (needs->items[n] != node)
+                needs->items[kept++] = needs->items[n];
+        needs->count = kept;
+    }
+    node_free(node);
+}
+
 static CUgraphNode clone_node(CUgraph to, CUgraphNode node)
 {
     static const sim_nodes none;
     sim_work work;
     if (sim_work_clone(&work, &node->work) != CUDA_SUCCESS)
         return NULL;
-    return sim_graph_add(to, node->type, &work, &none);
+    CUgraphNode made = sim_graph_add(to, node->type, &work, &none);
+    if (made) {
+        made->origin = node;
+        memcpy(made->hints, node->hints, sizeof(made->hints));
+    }
+    return made;
 }
 
 CUgraph sim_graph_clone(CUgraph graph)
@@ -113,8 +151,7 @@ CUresult sim_exec_new(CUgraph graph, CUgraphExec *exec)
     made->references = 1;
     made->graph = sim_graph_clone(graph);
     made->order = spt_calloc(count + 1, sizeof(CUgraphNode));
-    made->origin = spt_calloc(count + 1, sizeof(CUgraphNode));
-    if (!made->graph || !made->order || !made->origin) {
+    if (!made->graph || !made->order) {
         sim_exec_release(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -122,7 +159,6 @@ CUresult sim_exec_new(CUgraph graph, CUgraphExec *exec)
         sim_exec_release(made);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    memcpy(made->origin, graph->nodes.items, count * sizeof(CUgraphNode));
     *exec = made;
     return CUDA_SUCCESS;
 }
@@ -134,13 +170,46 @@ void sim_exec_release(CUgraphExec exec)
     if (exec->graph)
         sim_graph_delete(exec->graph);
     spt_free(exec->order);
-    spt_free(exec->origin);
     sim_handle_drop(exec);
     spt_free(exec);
 }
 
-CUresult sim_exec_run(CUcontext ctx, CUgraphExec exec, double start_us,
-                      double *end_us)
+CUgraphNode sim_exec_node(CUgraphExec exec, CUgraphNode node)
+{
+    const sim_nodes *nodes = &exec->graph->nodes;
+    for (size_t i = 0; i < nodes->count; i++) {
+        if (nodes->items[i]->origin == node)
+            return nodes->items[i];
+        CUgraphNode inside =
+            nodes->items[i]->work.kind == SIM_WORK_GRAPH
+                ? sim_exec_node(nodes->items[i]->work.graph.exec, node)
+                : NULL;
+        if (inside)
+            return inside;
+    }
+    return NULL;
+}
+
+void sim_exec_mark_events(CUgraphExec exec, CUstream stream, uint64_t ticket,
+                          uint64_t number)
+{
+    for (size_t i = 0; i < exec->graph->nodes.count; i++) {
+        const sim_work *work = &exec->graph->nodes.items[i]->work;
+        if (work->kind == SIM_WORK_GRAPH)
+            sim_exec_mark_events(work->graph.exec, stream, ticket, number);
+        CUevent event = work->record.event;
+        if (work->kind != SIM_WORK_RECORD ||
+            !sim_handle_is(event, SIM_HANDLE_EVENT))
+            continue;
+        event->recorded = true;
+        event->ticket = ticket;
+        event->stream = stream->id;
+        event->number = number;
+    }
+}
+
+CUresult sim_exec_run(CUcontext ctx, CUgraphExec exec, uint64_t ticket,
+                      double start_us, double *end_us)
 {
     *end_us = start_us;
     for (size_t i = 0; i < exec->graph->nodes.count; i++) {
@@ -149,8 +218,11 @@ CUresult sim_exec_run(CUcontext ctx, CUgraphExec exec, double start_us,
         for (size_t n = 0; n < node->needs.count; n++)
             if (node->needs.items[n]->end_us > start)
                 start = node->needs.items[n]->end_us;
+        node->end_us = start;
         CUresult result =
-            sim_work_run(ctx, &node->work, true, start, &node->end_us);
+            node->disabled
+                ? CUDA_SUCCESS
+                : sim_work_run(ctx, &node->work, ticket, start, &node->end_us);
         if (result != CUDA_SUCCESS)
             return result;
         if (node->end_us > *end_us)

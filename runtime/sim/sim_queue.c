@@ -167,7 +167,7 @@ static void run_head(CUstream stream)
     sim_queued *item = stream->head;
     CUcontext ctx = stream->ctx;
     if (ctx->error == CUDA_SUCCESS) {
-        CUresult result = sim_work_run(ctx, &item->work, false, start, &end);
+        CUresult result = sim_work_run(ctx, &item->work, 0, start, &end);
         if (result != CUDA_SUCCESS)
             ctx->error = result;
     }
@@ -185,6 +185,15 @@ static void drain(CUstream stream, uint64_t number)
 {
     while (stream->head && stream->head->number <= number)
         run_head(stream);
+}
+
+double sim_drain_event(CUevent event, uint64_t before)
+{
+    CUstream stream = sim_stream_by_id(event->stream);
+    if (!stream)
+        return 0;
+    drain(stream, event->number < before ? event->number : before - 1);
+    return stream->time_us;
 }
 
 static void busy_begin(void)

@@ -23,8 +23,15 @@ void sim_work_free(sim_work *work)
     case SIM_WORK_KERNEL:
         spt_free(work->kernel.params);
         break;
+    case SIM_WORK_HOST:
+        if (work->host.owned)
+            spt_free(work->host.user);
+        break;
     case SIM_WORK_GRAPH:
-        sim_exec_release(work->exec);
+        sim_exec_release(work->graph.exec);
+        break;
+    case SIM_WORK_ALLOC:
+        sim_graph_block_release(work->block);
         break;
     default:
         break;
@@ -61,7 +68,12 @@ CUresult sim_work_clone(sim_work *to, const sim_work *from)
         else
             to->copy.from.address = (uint64_t)(uintptr_t)to->copy.staged;
     } else if (from->kind == SIM_WORK_GRAPH) {
-        from->exec->references++;
+        /* A copy of its own: the child may still be changed. */
+        if (sim_exec_new(from->graph.exec->graph, &to->graph.exec) !=
+            CUDA_SUCCESS)
+            to->kind = SIM_WORK_EMPTY;
+    } else if (from->kind == SIM_WORK_ALLOC) {
+        from->block->references++;
     }
     return to->kind == from->kind ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -279,17 +291,25 @@ static void host_run(CUhostFn call, void *user)
     pthread_mutex_lock(&sim_the.lock);
 }
 
-static void record_run(const sim_work *work, double time_us)
+static void record_run(CUevent event, uint64_t ticket, double time_us)
 {
-    CUevent event = work->record.event;
-    if (!sim_handle_is(event, SIM_HANDLE_EVENT) ||
-        event->ticket < work->record.ticket)
+    if (!sim_handle_is(event, SIM_HANDLE_EVENT) || event->ticket < ticket)
         return;
-    event->done_ticket = work->record.ticket;
+    event->done_ticket = ticket;
     event->time_us = time_us;
 }
 
-CUresult sim_work_run(CUcontext ctx, sim_work *work, bool graph,
+/* A graph waits for what an event stood for when the graph was launched. */
+static void wait_run(CUevent event, uint64_t ticket, double *end_us)
+{
+    if (!sim_handle_is(event, SIM_HANDLE_EVENT) || !event->recorded)
+        return;
+    double ended = sim_drain_event(event, ticket);
+    if (ended > *end_us)
+        *end_us = ended;
+}
+
+CUresult sim_work_run(CUcontext ctx, sim_work *work, uint64_t graph_ticket,
                       double start_us, double *end_us)
 {
     const spt_board *board = &sim_device_of(ctx)->board;
@@ -302,20 +322,30 @@ CUresult sim_work_run(CUcontext ctx, sim_work *work, bool graph,
         *end_us = start_us + fill_us(&work->fill, board);
         return fill_run(&work->fill);
     case SIM_WORK_KERNEL:
-        return kernel_run(&work->kernel, graph, start_us, end_us);
+        return kernel_run(&work->kernel, graph_ticket != 0, start_us, end_us);
     case SIM_WORK_HOST:
         host_run(work->host.call, work->host.user);
         return CUDA_SUCCESS;
     case SIM_WORK_RECORD:
-        record_run(work, start_us);
+        record_run(work->record.event,
+                   work->record.ticket ? work->record.ticket : graph_ticket,
+                   start_us);
+        return CUDA_SUCCESS;
+    case SIM_WORK_WAIT:
+        if (graph_ticket)
+            wait_run(work->wait.event, graph_ticket, end_us);
         return CUDA_SUCCESS;
     case SIM_WORK_GRAPH:
-        return sim_exec_run(ctx, work->exec, start_us, end_us);
+        return sim_exec_run(ctx, work->graph.exec,
+                            graph_ticket ? graph_ticket : work->graph.ticket,
+                            start_us, end_us);
+    case SIM_WORK_ALLOC:
+        sim_graph_block_set(work->block, true);
+        return CUDA_SUCCESS;
     case SIM_WORK_FREE:
-        sim_memory_release(sim_the.memory, work->address);
+        sim_pool_release(work->address);
         return CUDA_SUCCESS;
     case SIM_WORK_EMPTY:
-    case SIM_WORK_WAIT:
         break;
     }
     return CUDA_SUCCESS;
