@@ -136,6 +136,8 @@ $(BUILD)/tests/%: %.c $(LIBS) $(BUILD)/flags
 	@mkdir -p $(dir $@)
 	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(LIBS) $(LDLIBS)
 
+$(BUILD)/tests/test_dropin: $(BUILD)/sim/libcuda.so.1
+
 # Without libFuzzer an entry point gets a main that replays a corpus.
 ifeq ($(CONFIG),fuzz)
 FUZZ_MAIN := -fsanitize=fuzzer

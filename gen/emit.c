@@ -19,7 +19,7 @@
 
 enum { MAX_CANDIDATES = 1000000, MAX_SOURCE = 8 << 20 };
 
-static bool has_folders(const char *root)
+bool spt_gen_has_root(const char *root)
 {
     char *archs = spt_path_join(root, "archs");
     char *templates = spt_path_join(root, "templates");
@@ -38,17 +38,17 @@ static const char *find_root(char *path, size_t size)
     char *slash = strrchr(path, '/');
     for (int up = 0; slash && up < 5; up++) {
         *slash = 0;
-        if (has_folders(*path ? path : "/"))
+        if (spt_gen_has_root(*path ? path : "/"))
             return path;
         /* PREFIX/bin/spectune, wherever PREFIX was moved to. */
         size_t length = strlen(path);
         snprintf(slash, size - length, "/share/spectune");
-        if (has_folders(path))
+        if (spt_gen_has_root(path))
             return path;
         *slash = 0;
         slash = strrchr(path, '/');
     }
-    return has_folders(SPT_DATA_DIR) ? SPT_DATA_DIR : NULL;
+    return spt_gen_has_root(SPT_DATA_DIR) ? SPT_DATA_DIR : NULL;
 }
 
 spt_status spt_gen_open(const char *root, spt_gen **gen, spt_error *err)
@@ -64,7 +64,7 @@ spt_status spt_gen_open(const char *root, spt_gen **gen, spt_error *err)
                         "archs/ and templates/ are neither near the program "
                         "nor in %s: set SPECTUNE_HOME to their folder",
                         SPT_DATA_DIR);
-    if (!has_folders(root))
+    if (!spt_gen_has_root(root))
         return spt_fail(err, SPT_E_NOT_FOUND,
                         "%s: has no archs/ and templates/", root);
     spt_gen *g = spt_calloc(1, sizeof *g);

@@ -56,6 +56,8 @@ typedef struct spt_gen spt_gen;
  * installed ones. Used by one thread at a time.
  */
 spt_status spt_gen_open(const char *root, spt_gen **gen, spt_error *err);
+/* Whether a folder has archs/ and templates/. */
+bool spt_gen_has_root(const char *root);
 void spt_gen_close(spt_gen *gen);
 
 /* Boards of archs/, sorted by name; the strings live as long as gen. */

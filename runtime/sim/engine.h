@@ -208,6 +208,7 @@ typedef struct sim_launch_args {
     uint64_t max_instructions; /* 0 = default */
     uint64_t stack_bytes; /* per thread, for recursion; 0 = default */
     uint64_t grid_id;
+    uint64_t workspace; /* of a cooperative launch, zeroed; else 0 */
     sim_l2 *l2; /* of the device, when counters */
 } sim_launch_args;
 

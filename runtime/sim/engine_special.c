@@ -102,6 +102,11 @@ uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane)
         return launch->shared_base;
     case PTX_SPECIAL_CLUSTER_NCTARANK:
         return 1;
+    /* Where CUDA's cooperative groups look for a grid's barrier. */
+    case PTX_SPECIAL_ENVREG1:
+        return args->workspace >> 32;
+    case PTX_SPECIAL_ENVREG2:
+        return (uint32_t)args->workspace;
     case PTX_SPECIAL_CLOCK:
     case PTX_SPECIAL_CLOCK_HI:
     case PTX_SPECIAL_CLOCK64:

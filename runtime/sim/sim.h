@@ -15,6 +15,8 @@
 typedef struct spt_sim_options {
     bool checks_off; /* run faster, report nothing */
     bool counters_off; /* no L2 model, no sector and bank counting */
+    int idle_ms; /* without a driver call, until pending work runs though
+                    nobody waits for it; 0 = never */
     bool trace; /* name what is asked for and not supported, on stderr */
     int threads; /* host threads; 0 = all cores */
     uint64_t max_instructions; /* warp instructions per launch before a kernel

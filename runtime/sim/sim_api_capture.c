@@ -207,7 +207,7 @@ CUresult SIM_FN(cuStreamBeginCaptureToGraph)(CUstream handle, CUgraph graph,
     return sim_leave(CUDA_SUCCESS);
 }
 
-/* Every captured node (from first on) is, by needs, before the origin's tail. */
+/* Every captured node (from first on) precedes the origin's tail. */
 static bool all_joined(CUgraph graph, size_t first, const sim_nodes *tail)
 {
     for (size_t i = 0; i < graph->nodes.count; i++)

@@ -43,7 +43,8 @@ CUresult SIM_FN(cuStreamDestroy)(CUstream stream)
         return sim_leave(CUDA_ERROR_INVALID_HANDLE);
     if (stream == stream->ctx->null_stream)
         return sim_leave(CUDA_ERROR_INVALID_HANDLE);
-    if (stream->capture != SIM_CAPTURE_NONE)
+    /* One that only joined a capture may go: its nodes are in the graph. */
+    if (stream->capture_origin)
         return sim_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     result = sim_drain_stream(stream);
     if (sim_handle_is(stream, SIM_HANDLE_STREAM))

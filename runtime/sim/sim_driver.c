@@ -13,6 +13,7 @@
 sim_machine sim_the = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .idle = PTHREAD_COND_INITIALIZER,
+    .closing = PTHREAD_COND_INITIALIZER,
 };
 
 void (*sim_open_hook)(void);
@@ -75,6 +76,7 @@ const char *spt_sim_last_error(void)
 CUresult sim_enter_any(void)
 {
     pthread_mutex_lock(&sim_the.lock);
+    sim_the.calls++;
     if (sim_the.open && sim_the.initialised)
         return CUDA_SUCCESS;
     return sim_leave(CUDA_ERROR_NOT_INITIALIZED);
@@ -294,6 +296,7 @@ spt_status spt_sim_open(const spt_board *boards, int n_boards,
                             "sim: board %d (%s) has no SMs or no memory", i,
                             boards[i].name);
     pthread_mutex_lock(&sim_the.lock);
+    sim_idle_stop();
     while (sim_the.busy)
         pthread_cond_wait(&sim_the.idle, &sim_the.lock);
     if (sim_the.contexts) {
@@ -314,6 +317,7 @@ spt_status spt_sim_open(const spt_board *boards, int n_boards,
 void spt_sim_close(void)
 {
     pthread_mutex_lock(&sim_the.lock);
+    sim_idle_stop();
     while (sim_the.busy)
         pthread_cond_wait(&sim_the.idle, &sim_the.lock);
     machine_free();

@@ -11,7 +11,9 @@
  * (synchronise, query, a synchronous copy, a free), and then only what that
  * wait implies: earlier work of the stream, of the events it waits for, and of
  * the legacy default stream's order. Data that a program reads without the
- * wait that CUDA asks for is therefore old.
+ * wait that CUDA asks for is therefore old. For programs that wait by other
+ * means, a thread runs what is pending after a time without calls
+ * (options.idle_ms).
  *
  * Every piece of work has a number, growing in the order of the calls.
  * "Before" always means "a smaller number", so that waiting cannot go in
@@ -298,7 +300,11 @@ typedef struct sim_device {
 typedef struct sim_machine {
     pthread_mutex_t lock;
     pthread_cond_t idle;
+    pthread_cond_t closing;
     bool open, initialised, busy;
+    bool idle_thread; /* runs; false asks it to end */
+    pthread_t idle_handle;
+    uint64_t calls; /* of the driver, as far as they took the lock */
     sim_device *devices;
     int n_devices;
     spt_sim_options options;
@@ -401,6 +407,10 @@ CUresult sim_drain_context(CUcontext ctx);
 CUresult sim_drain_all(void);
 /* Runs at most one piece of work; false when the stream is empty. */
 bool sim_drain_one(CUstream stream);
+/* The thread that runs work nobody waits for (options.idle_ms). Lock held;
+   stopping gives it back for a moment. */
+void sim_idle_start(void);
+void sim_idle_stop(void);
 /* For work that is running: what an event stood for before a number; returns
    when it ended, in modelled time. */
 double sim_drain_event(CUevent event, uint64_t before);

@@ -4,6 +4,7 @@
 #include "sim_driver.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "mem.h"
 
@@ -126,6 +127,7 @@ CUresult sim_enqueue(CUstream stream, sim_work *work, uint64_t *number)
     stream->length++;
     if (number)
         *number = item->number;
+    sim_idle_start();
     return CUDA_SUCCESS;
 }
 
@@ -260,6 +262,59 @@ CUresult sim_drain_all(void)
             result = one;
     }
     return result;
+}
+
+/* --- progress without a wait -------------------------------------------- */
+
+static bool any_pending(void)
+{
+    for (CUcontext ctx = sim_the.contexts; ctx; ctx = ctx->next)
+        for (CUstream s = ctx->streams; s; s = s->next)
+            if (s->head)
+                return true;
+    return false;
+}
+
+/* Until the machine closes: runs what is pending once no call has come for a
+   while. A program may wait by other means: a callback, mapped memory. */
+static void *run_idle(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&sim_the.lock);
+    while (sim_the.idle_thread) {
+        uint64_t before = sim_the.calls;
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += sim_the.options.idle_ms % 1000 * 1000000L;
+        until.tv_sec +=
+            sim_the.options.idle_ms / 1000 + until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&sim_the.closing, &sim_the.lock, &until);
+        if (sim_the.idle_thread && sim_the.calls == before && !sim_the.busy &&
+            any_pending())
+            sim_drain_all();
+    }
+    pthread_mutex_unlock(&sim_the.lock);
+    return NULL;
+}
+
+void sim_idle_start(void)
+{
+    if (sim_the.options.idle_ms <= 0 || sim_the.idle_thread)
+        return;
+    sim_the.idle_thread =
+        !pthread_create(&sim_the.idle_handle, NULL, run_idle, NULL);
+}
+
+void sim_idle_stop(void)
+{
+    if (!sim_the.idle_thread)
+        return;
+    sim_the.idle_thread = false;
+    pthread_cond_broadcast(&sim_the.closing);
+    pthread_mutex_unlock(&sim_the.lock);
+    pthread_join(sim_the.idle_handle, NULL);
+    pthread_mutex_lock(&sim_the.lock);
 }
 
 bool sim_drain_one(CUstream stream)

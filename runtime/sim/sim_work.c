@@ -14,6 +14,9 @@
 #define HOST_LINK_GBPS 25.0
 #define HOST_COPY_US 5.0
 
+/* More than CUDA's headers of today use of it (8 bytes). */
+enum { WORKSPACE_BYTES = 64 };
+
 void sim_work_free(sim_work *work)
 {
     switch (work->kind) {
@@ -239,6 +242,20 @@ static void launch_args_fill(sim_launch_args *args, const sim_kernel *kernel,
     memcpy(args->cluster, kernel->cluster, sizeof(args->cluster));
 }
 
+/* Memory that all CTAs of a cooperative launch synchronise through. */
+static CUresult workspace_new(sim_launch_args *args)
+{
+    static const uint64_t zero;
+    if (!args->cooperative)
+        return CUDA_SUCCESS;
+    spt_status status = sim_memory_alloc(sim_the.memory, args->device,
+                                         WORKSPACE_BYTES, &args->workspace);
+    if (status == SPT_OK)
+        status = sim_memory_fill(sim_the.memory, args->workspace, &zero,
+                                 sizeof(zero), WORKSPACE_BYTES / sizeof(zero));
+    return sim_result_of(status);
+}
+
 static uint64_t volume(const uint32_t size[3])
 {
     return (uint64_t)size[0] * size[1] * size[2];
@@ -256,6 +273,9 @@ static CUresult kernel_run(const sim_kernel *kernel, bool graph,
         return CUDA_ERROR_OUT_OF_MEMORY;
     sim_launch_args args;
     launch_args_fill(&args, kernel, device);
+    CUresult made = workspace_new(&args);
+    if (made != CUDA_SUCCESS)
+        return made;
 
     spt_sim_counters tally = {0};
     spt_error err = {0};
@@ -263,6 +283,8 @@ static CUresult kernel_run(const sim_kernel *kernel, bool graph,
     int result = sim_launch_run(&args, &tally, &err);
     sim_report_end_launch();
     pthread_mutex_lock(&sim_the.lock);
+    if (args.workspace)
+        sim_memory_release(sim_the.memory, args.workspace);
 
     uint64_t threads = volume(kernel->block);
     tally.launches = 1;

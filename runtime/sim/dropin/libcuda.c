@@ -5,7 +5,13 @@
  * of archs/ or a board file; default h100_sxm), and says on stderr when that
  * fails. $SPECTUNE_SIM_CHECKS=0 turns the checks off; at exit, reports are
  * printed to stderr. A private symbol tells spectune that this is sim.
+ *
+ * The rest of libcuda's calls (missing.def) are exported too, so that every
+ * program starts; they return CUDA_ERROR_NOT_SUPPORTED, and $SPECTUNE_SIM_TRACE
+ * =1 has them, and what other calls lack, name themselves on stderr.
  */
+#include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +43,34 @@
 #include "driver.def"
 #undef SPT_DRIVER_CALL
 
-enum { MAX_BOARDS = 16 };
+/*
+ * A call that is missing: its name to the one function that says so.
+ */
+#if defined(__x86_64__)
+#define MISSING_BODY(name) "lea 9f(%rip), %rdi\njmp sim_dropin_missing\n"
+#else
+#define MISSING_BODY(name) "adr x0, 9f\nb sim_dropin_missing\n"
+#endif
+#define SIM_MISSING(name)                                                 \
+    __asm__(".text\n.globl " #name "\n.type " #name ", %function\n" #name \
+            ":\n" MISSING_BODY(name) "9: .asciz \"" #name "\"\n.balign 4\n");
+#include "missing.def"
+#undef SIM_MISSING
+
+__attribute__((used)) CUresult sim_dropin_missing(const char *name);
+CUresult sim_dropin_missing(const char *name)
+{
+    return sim_lacks(name, "the call");
+}
+
+enum { MAX_BOARDS = 16, IDLE_MS = 50 };
+
+/* Whether a switch of the environment is on. */
+static bool is_on(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return strcmp(value ? value : otherwise, "0") != 0;
+}
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -50,12 +83,35 @@ static spt_status find_board(spt_gen *gen, const char *name, spt_board *board,
     return spt_gen_board(gen, name, board, err);
 }
 
+/*
+ * The folders of data near this library (the program may be anywhere): above
+ * it in a checkout, or below its installed prefix. NULL: as spt_gen finds them.
+ */
+static const char *own_root(char *root, size_t size)
+{
+    Dl_info self;
+    const char *home = getenv("SPECTUNE_HOME");
+    if ((home && *home) || !dladdr(&once, &self) ||
+        !realpath(self.dli_fname, root) || strlen(root) + 32 > size)
+        return NULL;
+    for (char *slash; (slash = strrchr(root, '/'));) {
+        static const char *const folders[] = {"", "/share/spectune"};
+        for (int i = 0; i < 2; i++) {
+            strcpy(slash, folders[i]);
+            if (spt_gen_has_root(root))
+                return root;
+        }
+        *slash = 0;
+    }
+    return NULL;
+}
+
 static spt_status find_boards(char *names, spt_board *boards, int *count,
                               spt_error *err)
 {
     spt_gen *gen;
-    char *rest = names;
-    SPT_TRY(spt_gen_open(NULL, &gen, err));
+    char *rest = names, root[PATH_MAX];
+    SPT_TRY(spt_gen_open(own_root(root, sizeof(root)), &gen, err));
     spt_status status = SPT_OK;
     for (char *name; status == SPT_OK && (name = strsep(&rest, ","));) {
         if (*count == MAX_BOARDS)
@@ -78,9 +134,10 @@ static void print_reports(void)
 static void open_once(void)
 {
     const char *wanted = getenv("SPECTUNE_SIM_BOARD");
-    const char *checks = getenv("SPECTUNE_SIM_CHECKS");
     spt_sim_options options = {
-        .checks_off = checks && !strcmp(checks, "0"),
+        .checks_off = !is_on("SPECTUNE_SIM_CHECKS", "1"),
+        .trace = is_on("SPECTUNE_SIM_TRACE", "0"),
+        .idle_ms = IDLE_MS,
     };
     static spt_board boards[MAX_BOARDS];
     static spt_driver unused;
