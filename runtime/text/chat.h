@@ -4,6 +4,8 @@
 #ifndef SPT_CHAT_H
 #define SPT_CHAT_H
 
+#include <cJSON.h>
+
 #include "tokenizer.h"
 
 typedef struct spt_message {
@@ -20,5 +22,9 @@ typedef struct spt_message {
 spt_status spt_chat_text(const spt_tokenizer *tokenizer,
                          const spt_message *messages, size_t count, bool answer,
                          spt_buf *text, spt_error *err);
+
+/* The same with messages as OpenAI's API has them: an array of objects. */
+spt_status spt_chat_json(const spt_tokenizer *tokenizer, const cJSON *messages,
+                         bool answer, spt_buf *text, spt_error *err);
 
 #endif
