@@ -153,6 +153,248 @@ typedef enum spt_accept_rule {
     SPT_ACCEPT_REJECTION = 1, /* its distribution is, where drafts are drawn */
 } spt_accept_rule;
 
+/*
+ * The engine: a model that writes text, with or without drafts.
+ *
+ *     engine    a model on a device, its kernels, its KV pool, one drafter
+ *     session   one text: the tokens so far and their KV
+ *     step      draft, verify, accept: one pass for any number of sessions
+ *
+ * Whatever drafts, how far, and what else runs in the same steps: a session's
+ * tokens are those that it would have got alone and without drafts (with
+ * SPT_ACCEPT_MATCH). An engine and its sessions are used by one thread at a
+ * time; spt_session_cancel alone may be called from any.
+ */
+typedef struct spt_engine spt_engine;
+typedef struct spt_session spt_session;
+
+typedef enum spt_device_choice {
+    SPT_DEVICE_AUTO = 0, /* a GPU of the board's kind, else sim */
+    SPT_DEVICE_SIM = 1,
+    SPT_DEVICE_GPU = 2, /* a GPU of the board's kind, or fail */
+} spt_device_choice;
+
+typedef enum spt_draft_method {
+    SPT_DRAFT_NONE = 0,
+    SPT_DRAFT_NGRAM = 1, /* what followed the last tokens before */
+    SPT_DRAFT_MODEL = 2, /* a smaller model of the same vocabulary */
+} spt_draft_method;
+
+enum { SPT_DRAFT_LENGTH_MAX = 31 };
+
+typedef struct spt_draft_options {
+    spt_draft_method method;
+    const char *model; /* MODEL: its file or folder */
+    int min_match, max_match; /* NGRAM: tokens; 0 = 2 and 8 */
+    bool longest; /* NGRAM: the longest match, else the most recent */
+    int branches; /* children per node of a draft tree; 0 or 1 = a chain */
+} spt_draft_options;
+
+/* Zero is a default everywhere but for the model. */
+typedef struct spt_engine_options {
+    const char *model; /* .gguf, or a folder with config.json */
+    spt_device_choice device;
+    const char *board; /* name of archs/, or FILE.lua; NULL = h100_sxm */
+    const char *pack; /* folder of kernels to take first, or NULL */
+    bool pack_only; /* compile nothing */
+    bool fp16; /* activations and KV in fp16 instead of bf16 */
+    bool checks; /* sim reports what kernels do wrong; slow */
+    int context; /* tokens of one session; 0 = the model's, at most 4096 */
+    int sessions; /* stepped together; 0 = 1 */
+    int kv_tokens; /* of the KV pool; 0 = sessions * context */
+    int page_size; /* tokens of a KV page; 0 = 16 */
+    int prefill_chunk; /* prompt tokens of one step; 0 = 64 */
+    int draft_length; /* the longest draft; 0 = 8, at most 31 */
+    spt_draft_options draft;
+    /* Microseconds of a step in which each of `batch` sessions with `context`
+       tokens drafts and verifies draft_length tokens: what draft lengths are
+       chosen by. NULL: drafts that may adapt have the full length. */
+    double (*step_us)(void *user, int batch, int context, int draft_length);
+    void *step_user;
+    spt_log log;
+} spt_engine_options;
+
+/*
+ * Loads model, drafter and kernels. A drafter that does not fit the model is
+ * SPT_E_UNSUPPORTED with the reason.
+ */
+SPT_API spt_status spt_engine_open(const spt_engine_options *options,
+                                   spt_engine **engine, spt_error *err);
+/* Sessions are closed before. NULL is fine. */
+SPT_API void spt_engine_close(spt_engine *engine);
+
+/* What an engine takes of the device, in bytes. */
+typedef struct spt_memory {
+    uint64_t weights, kv, workspace; /* of the model */
+    uint64_t drafter; /* all of it */
+    uint64_t total;
+} spt_memory;
+
+/* What spt_engine_open with these options would take; allocates nothing. */
+SPT_API spt_status spt_engine_estimate(const spt_engine_options *options,
+                                       spt_memory *memory, spt_error *err);
+
+typedef struct spt_engine_info {
+    char model[96], architecture[32]; /* of the model */
+    char device[128]; /* as its driver says */
+    bool is_sim; /* nothing that it times is a measurement */
+    char drafter[32]; /* "none", "n-gram", "model" */
+    int vocab, context; /* tokens; of one session */
+    int kv_pages, kv_pages_free, page_size;
+    spt_memory memory; /* as allocated */
+} spt_engine_info;
+
+SPT_API void spt_engine_describe(const spt_engine *engine,
+                                 spt_engine_info *info);
+
+/*
+ * Text to tokens as the model's tokenizer does it. begin: with the token that
+ * begins a text, where the model wants one; specials: names of special tokens
+ * are those tokens. At most room ids are written, *count is how many there
+ * are. SPT_E_FORMAT: not UTF-8.
+ */
+SPT_API spt_status spt_engine_encode(const spt_engine *engine, const char *text,
+                                     size_t size, bool begin, bool specials,
+                                     int32_t *tokens, size_t room,
+                                     size_t *count, spt_error *err);
+
+/* The text of tokens; at most room bytes are written, *size is how many. */
+SPT_API spt_status spt_engine_decode(const spt_engine *engine,
+                                     const int32_t *tokens, size_t count,
+                                     char *text, size_t room, size_t *size,
+                                     spt_error *err);
+
+typedef struct spt_session_options {
+    spt_sampling sampling;
+    spt_accept_rule accept;
+    int draft_length; /* 0 = as long as pays, N = always N, -1 = none */
+} spt_session_options;
+
+SPT_API spt_status spt_session_open(spt_engine *engine,
+                                    const spt_session_options *options,
+                                    spt_session **session, spt_error *err);
+SPT_API void spt_session_close(spt_session *session);
+
+/* New options from the next step on. */
+SPT_API spt_status spt_session_set(spt_session *session,
+                                   const spt_session_options *options,
+                                   spt_error *err);
+
+/*
+ * Makes the session's text these tokens. KV of the longest common beginning
+ * stays, or comes from what other sessions computed; the rest is fed by the
+ * next steps. *reused (may be NULL): tokens whose KV was there.
+ */
+SPT_API spt_status spt_session_sync(spt_session *session, const int32_t *tokens,
+                                    size_t count, size_t *reused,
+                                    spt_error *err);
+/* Forgets all but the first count tokens. */
+SPT_API void spt_session_rewind(spt_session *session, size_t count);
+/* An equal session of the same engine; shares the KV until either writes. */
+SPT_API spt_status spt_session_fork(const spt_session *session,
+                                    spt_session **copy, spt_error *err);
+/* Tokens of the text so far; valid until the session changes. */
+SPT_API const int32_t *spt_session_tokens(const spt_session *session,
+                                          size_t *count);
+
+/*
+ * Text and KV as one file, for an engine with the same model, type of KV and
+ * page size. Loading something else is SPT_E_FORMAT; damage is found.
+ */
+SPT_API spt_status spt_session_save(const spt_session *session,
+                                    const char *path, spt_error *err);
+SPT_API spt_status spt_session_load(spt_session *session, const char *path,
+                                    spt_error *err);
+
+typedef enum spt_finish {
+    SPT_FINISH_NONE = 0, /* not yet */
+    SPT_FINISH_STOP_TOKEN = 1, /* a token that ends: model's or caller's */
+    SPT_FINISH_STOP_TEXT = 2,
+    SPT_FINISH_LENGTH = 3, /* max_tokens */
+    SPT_FINISH_CONTEXT = 4, /* the context is full */
+    SPT_FINISH_CANCELLED = 5,
+} spt_finish;
+
+SPT_API const char *spt_finish_text(spt_finish finish);
+
+typedef struct spt_token_logprob {
+    int32_t token;
+    double logprob; /* natural, of the model's plain distribution */
+} spt_token_logprob;
+
+/* What one step added to an answer. Everything is the library's until the
+   callback returns. */
+typedef struct spt_event {
+    const char *text; /* whole characters, nothing of a stop text; may be "" */
+    size_t text_size;
+    const int32_t *tokens; /* n_tokens of them */
+    const bool *drafted; /* (n_tokens) it was an accepted draft */
+    size_t n_tokens;
+    const double *logprobs; /* (n_tokens), or NULL */
+    const spt_token_logprob *top; /* (n_tokens, n_top), or NULL */
+    size_t n_top;
+    spt_finish finish; /* not NONE: this is the last event */
+} spt_event;
+
+/* An answer: what is written after the session's text. */
+typedef struct spt_answer_options {
+    size_t max_tokens; /* 0 = until the context is full */
+    const char *const *stop_texts; /* n_stop_texts, not empty ones */
+    size_t n_stop_texts;
+    const int32_t *stop_tokens; /* n_stop_tokens, beside the model's own */
+    size_t n_stop_tokens;
+    bool ignore_end; /* the model's own end tokens do not end it */
+    bool show_specials; /* special tokens are part of the text */
+    bool logprobs;
+    size_t top_logprobs; /* alternatives per token, at most 20 */
+    /* Called after each step that adds something; true cancels. */
+    bool (*event)(void *user, const spt_event *event);
+    void *user;
+} spt_answer_options;
+
+/*
+ * Begins an answer; steps write it. The options are copied, what they point to
+ * must live until the answer has finished. The session has a text.
+ */
+SPT_API spt_status spt_session_answer(spt_session *session,
+                                      const spt_answer_options *options,
+                                      spt_error *err);
+/* NONE while the answer is being written. */
+SPT_API spt_finish spt_session_finish(const spt_session *session);
+
+/*
+ * One step for all of the sessions that have an answer to write: prompts are
+ * fed by chunks, the others draft, verify and accept. Sessions for which the
+ * KV pool has no room wait for the others; when none can go on it is
+ * SPT_E_MEMORY.
+ */
+SPT_API spt_status spt_engine_step(spt_engine *engine,
+                                   spt_session *const *sessions, size_t count,
+                                   spt_error *err);
+
+/* Begins an answer and steps until it has finished. */
+SPT_API spt_status spt_session_generate(spt_session *session,
+                                        const spt_answer_options *options,
+                                        spt_finish *finish, spt_error *err);
+
+/* From any thread: the answer ends after the step that runs. */
+SPT_API void spt_session_cancel(spt_session *session);
+
+/* Counts since the session was opened. */
+typedef struct spt_session_stats {
+    uint64_t prompt_tokens; /* fed */
+    uint64_t reused_tokens; /* not fed: their KV was there */
+    uint64_t tokens; /* written */
+    uint64_t steps; /* that wrote tokens */
+    uint64_t drafts; /* of those, with drafts */
+    uint64_t draft_tokens, accepted_tokens; /* by depth of the draft */
+    uint64_t drafted_at[SPT_DRAFT_LENGTH_MAX]; /* drafts of that depth */
+    uint64_t accepted_at[SPT_DRAFT_LENGTH_MAX];
+} spt_session_stats;
+
+SPT_API void spt_session_statistics(const spt_session *session,
+                                    spt_session_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif

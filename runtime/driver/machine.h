@@ -10,12 +10,6 @@
 #include "error.h"
 #include "gen.h"
 
-typedef enum spt_device_choice {
-    SPT_DEVICE_SIM,
-    SPT_DEVICE_GPU, /* a GPU of the board's compute capability, or fail */
-    SPT_DEVICE_AUTO, /* such a GPU where there is one, else sim */
-} spt_device_choice;
-
 typedef struct spt_machine {
     spt_driver driver;
     CUdevice device;

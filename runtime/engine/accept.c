@@ -105,7 +105,7 @@ spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
                       spt_accepted *accepted, spt_error *err)
 {
     walk w = {sampler, draft, sequence};
-    uint64_t seed = spt_sampler_seed(sampler);
+    uint64_t seed = spt_sampler_options(sampler)->seed;
     bool reject = rule == SPT_ACCEPT_REJECTION && draft->chain;
     int node = 0;
     accepted->count = accepted->nodes = 0;

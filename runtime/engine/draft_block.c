@@ -33,7 +33,7 @@ int spt_draft_add(spt_draft *d, int parent, int32_t token, int *same)
     return node;
 }
 
-void spt_draft_clean(spt_draft *d, int vocab, int max_depth)
+void spt_draft_clean(spt_draft *d, int vocab, int max_depth, int max_nodes)
 {
     int moved[SPT_DRAFT_NODES] = {0}, depth[SPT_DRAFT_NODES] = {0};
     int count = d->count < 0 ? 0 : d->count, kept = 0;
@@ -42,9 +42,9 @@ void spt_draft_clean(spt_draft *d, int vocab, int max_depth)
     d->chain = true;
     for (int i = 1; i <= count; i++) {
         int parent = d->parent[i];
-        bool good = parent >= 0 && parent < i && moved[parent] >= 0 &&
-                    d->token[i] >= 0 && d->token[i] < vocab &&
-                    depth[moved[parent]] < max_depth;
+        bool good = kept < max_nodes && parent >= 0 && parent < i &&
+                    moved[parent] >= 0 && d->token[i] >= 0 &&
+                    d->token[i] < vocab && depth[moved[parent]] < max_depth;
         moved[i] = good ? ++kept : -1;
         if (!good)
             continue;

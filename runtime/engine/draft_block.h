@@ -34,9 +34,10 @@ int spt_draft_add(spt_draft *draft, int parent, int32_t token, int *same);
 
 /*
  * Drops every node whose token is not 0 ... vocab - 1, that stands too deep
- * (max_depth; the anchor has 0), or whose parent was dropped or is wrong.
+ * (max_depth; the anchor has 0), or whose parent was dropped or is wrong, and
+ * the last ones until max_nodes are left.
  */
-void spt_draft_clean(spt_draft *draft, int vocab, int max_depth);
+void spt_draft_clean(spt_draft *draft, int vocab, int max_depth, int max_nodes);
 
 /* Depth of a node: drafted tokens from the anchor to it, itself included. */
 int spt_draft_depth(const spt_draft *draft, int node);

@@ -101,9 +101,9 @@ void spt_sampler_close(spt_sampler *s)
     spt_free(s);
 }
 
-uint64_t spt_sampler_seed(const spt_sampler *s)
+const spt_sampling *spt_sampler_options(const spt_sampler *s)
 {
-    return s->options.seed;
+    return &s->options;
 }
 
 static int first_penalised(const spt_sampler *s, int count)

@@ -28,7 +28,8 @@ typedef struct spt_candidate {
 spt_status spt_sampler_open(const spt_sampling *options, int vocab,
                             spt_sampler **sampler, spt_error *err);
 void spt_sampler_close(spt_sampler *sampler);
-uint64_t spt_sampler_seed(const spt_sampler *sampler);
+/* As given; the bias is the sampler's copy. */
+const spt_sampling *spt_sampler_options(const spt_sampler *sampler);
 
 /*
  * The token after count tokens of text, whose logits are given (vocab of

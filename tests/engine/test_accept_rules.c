@@ -217,17 +217,19 @@ static void test_draft_blocks(void)
     CHECK_INT(spt_draft_add(&d, 0, 3, &same), -1, "no token twice");
     CHECK_INT(same, 1, "but the node that has it");
     d.token[1] = 99;
-    spt_draft_clean(&d, VOCAB, 9);
+    spt_draft_clean(&d, VOCAB, 9, 31);
     CHECK_INT(d.count, 1, "a token past the vocabulary takes its branch along");
     CHECK(d.chain && d.token[1] == 5, "what is left moves up");
     d.count = 1000;
-    spt_draft_clean(&d, VOCAB, 9);
+    spt_draft_clean(&d, VOCAB, 9, 31);
     CHECK(d.count < SPT_DRAFT_NODES, "a count past the block is cut");
     spt_draft_clear(&d);
     for (int i = 0; i < 5; i++)
         spt_draft_add(&d, i, 1, NULL);
-    spt_draft_clean(&d, VOCAB, 2);
+    spt_draft_clean(&d, VOCAB, 2, 31);
     CHECK_INT(d.count, 2, "nodes too deep are cut");
+    spt_draft_clean(&d, VOCAB, 2, 1);
+    CHECK_INT(d.count, 1, "and more nodes than there may be");
 }
 
 static void test_ngram(void)

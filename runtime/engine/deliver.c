@@ -1,0 +1,185 @@
+/*
+ * From tokens to what the caller sees: text in whole characters, stop texts
+ * found across tokens, the end at the first token that ends it. Everything
+ * goes token by token, so that it does not matter how many a step brought.
+ */
+#include <string.h>
+
+#include "mem.h"
+#include "session_int.h"
+
+/* One event in the making. */
+typedef struct event_buffers {
+    bool drafted[SPT_DRAFT_NODES];
+    double logprobs[SPT_DRAFT_NODES];
+    spt_token_logprob *top; /* (SPT_DRAFT_NODES, n_top) */
+    size_t n;
+} event_buffers;
+
+void spt_answer_free(spt_answer *answer)
+{
+    spt_buf_free(&answer->text);
+    answer->text = (spt_buf){0};
+}
+
+static bool is_stop_token(const spt_session *s, int32_t token)
+{
+    const spt_answer_options *o = &s->answer.options;
+    if (!o->ignore_end && spt_tokenizer_is_end(s->engine->tokenizer, token))
+        return true;
+    for (size_t i = 0; i < o->n_stop_tokens; i++)
+        if (o->stop_tokens[i] == token)
+            return true;
+    return false;
+}
+
+/* Where the first stop text begins in what is held; its size if none. */
+static size_t find_stop(const spt_answer *a)
+{
+    size_t first = a->text.size;
+    for (size_t i = 0; i < a->options.n_stop_texts && a->text.data; i++) {
+        const char *stop = a->options.stop_texts[i];
+        const char *at = memmem(a->text.data, a->text.size, stop, strlen(stop));
+        if (at && (size_t)(at - a->text.data) < first)
+            first = (size_t)(at - a->text.data);
+    }
+    return first;
+}
+
+/* Bytes at the end that a stop text begins with, at most. */
+static size_t held_back(const spt_answer *a)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < a->options.n_stop_texts; i++) {
+        const char *stop = a->options.stop_texts[i];
+        size_t size = strlen(stop), try = size - 1;
+        if (try > a->text.size)
+            try = a->text.size;
+        while (try > most &&
+               memcmp(a->text.data + a->text.size - try, stop, try) != 0)
+            try--;
+        most = try > most ?
+        try : most
+            ;
+    }
+    return most;
+}
+
+/* Takes one token in; the answer may finish with it. */
+static void take(spt_session *s, int32_t token)
+{
+    spt_answer *a = &s->answer;
+    a->tokens++;
+    if (is_stop_token(s, token)) {
+        a->finish = SPT_FINISH_STOP_TOKEN;
+        return;
+    }
+    spt_decoder_add(&a->decoder, token, &a->text);
+    size_t stop = find_stop(a);
+    if (a->options.n_stop_texts && stop < a->text.size) {
+        a->text.size = stop;
+        a->text.data[stop] = 0;
+        a->finish = SPT_FINISH_STOP_TEXT;
+    } else if (a->tokens == a->options.max_tokens) {
+        a->finish = SPT_FINISH_LENGTH;
+    }
+}
+
+static void end_text(spt_answer *a)
+{
+    if (a->finish != SPT_FINISH_STOP_TEXT)
+        spt_decoder_end(&a->decoder, &a->text);
+}
+
+/* Gives the event and drops what it gave from the held text. */
+static spt_status give(spt_session *s, spt_event *event, spt_error *err)
+{
+    spt_answer *a = &s->answer;
+    if (a->text.failed)
+        return spt_fail(err, SPT_E_MEMORY, "answer: out of memory");
+    if (a->finish)
+        end_text(a);
+    event->finish = a->finish;
+    event->text_size = a->text.size - (a->finish ? 0 : held_back(a));
+    event->text = a->text.data ? a->text.data : "";
+    bool cancel = a->options.event && a->options.event(a->options.user, event);
+    size_t left = a->text.size - event->text_size;
+    if (event->text_size) {
+        memmove(a->text.data, a->text.data + event->text_size, left);
+        a->text.data[left] = 0;
+        a->text.size = left;
+    }
+    if (cancel && !a->finish)
+        a->finish = SPT_FINISH_CANCELLED;
+    s->answering = !a->finish;
+    return SPT_OK;
+}
+
+void spt_answer_end(spt_session *s, spt_finish finish)
+{
+    spt_event event = {0};
+    spt_error ignored;
+    s->answer.finish = finish;
+    give(s, &event, &ignored);
+    s->answering = false;
+}
+
+static void note_logprobs(spt_session *s, const spt_accepted *accepted,
+                          const float *logits, event_buffers *b)
+{
+    const spt_answer_options *o = &s->answer.options;
+    int vocab = spt_forward_config(s->engine->forward)->vocab;
+    spt_candidate top[20];
+    b->logprobs[b->n] = accepted->logprob[b->n];
+    if (!o->top_logprobs)
+        return;
+    const float *row = logits + (size_t)accepted->path[b->n] * (size_t)vocab;
+    size_t n = spt_top_logprobs(row, vocab, top, o->top_logprobs);
+    for (size_t i = 0; i < n; i++)
+        b->top[b->n * o->top_logprobs + i] =
+            (spt_token_logprob){top[i].token, top[i].p};
+}
+
+static spt_status deliver(spt_session *s, int first,
+                          const spt_accepted *accepted, const float *logits,
+                          event_buffers *b, spt_error *err)
+{
+    spt_answer *a = &s->answer;
+    const spt_answer_options *o = &a->options;
+    while (b->n < (size_t)accepted->count && !a->finish) {
+        take(s, s->sequence.tokens[first + (int)b->n]);
+        b->drafted[b->n] = (int)b->n + 1 < accepted->count;
+        if (o->logprobs || o->top_logprobs)
+            note_logprobs(s, accepted, logits, b);
+        b->n++;
+    }
+    int end = first + (int)b->n;
+    if (end < s->sequence.n_tokens)
+        spt_sequence_rewind(&s->sequence, end);
+    if (!a->finish && end >= s->engine->options.context)
+        a->finish = SPT_FINISH_CONTEXT;
+    s->stats.tokens += b->n;
+    spt_event event = {.tokens = s->sequence.tokens + first,
+                       .drafted = b->drafted,
+                       .n_tokens = b->n,
+                       .logprobs = o->logprobs ? b->logprobs : NULL,
+                       .top = b->top,
+                       .n_top = o->top_logprobs};
+    return give(s, &event, err);
+}
+
+spt_status spt_answer_deliver(spt_session *s, int first,
+                              const spt_accepted *accepted, const float *logits,
+                              spt_error *err)
+{
+    event_buffers b = {.n = 0};
+    size_t n_top = s->answer.options.top_logprobs;
+    if (n_top) {
+        b.top = spt_calloc(SPT_DRAFT_NODES * n_top, sizeof *b.top);
+        if (!b.top)
+            return spt_fail(err, SPT_E_MEMORY, "answer: out of memory");
+    }
+    spt_status status = deliver(s, first, accepted, logits, &b, err);
+    spt_free(b.top);
+    return status;
+}

@@ -1,0 +1,268 @@
+/* Opens and closes engines: options, device, model, kernels, pool, drafter. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+#include "session_int.h"
+
+enum {
+    DEFAULT_CONTEXT = 4096,
+    DEFAULT_PAGE = 16,
+    DEFAULT_CHUNK = 64,
+    DEFAULT_DRAFT = 8,
+};
+
+static const char DEFAULT_BOARD[] = "h100_sxm";
+
+static int or_default(int value, int fallback)
+{
+    return value ? value : fallback;
+}
+
+static spt_status check_options(const spt_engine_options *o, spt_error *err)
+{
+    const struct {
+        const char *name;
+        int value, max;
+    } fields[] = {
+        {"context", o->context, 1 << 24},
+        {"sessions", o->sessions, 4096},
+        {"kv_tokens", o->kv_tokens, INT32_MAX},
+        {"page_size", o->page_size, 4096},
+        {"prefill_chunk", o->prefill_chunk, 4096},
+        {"draft_length", o->draft_length, SPT_DRAFT_LENGTH_MAX},
+        {"branches", o->draft.branches, SPT_DRAFT_LENGTH_MAX},
+    };
+    if (!o->model)
+        return spt_fail(err, SPT_E_USAGE,
+                        "engine: no model, expected a .gguf file or a folder");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].value < 0 || fields[i].value > fields[i].max)
+            return spt_fail(err, SPT_E_USAGE,
+                            "engine: %s %d, expected 0 (default) to %d",
+                            fields[i].name, fields[i].value, fields[i].max);
+    return SPT_OK;
+}
+
+/* Options with what was left open. */
+static spt_status fill_defaults(spt_engine_options *o,
+                                const spt_model_config *c, spt_error *err)
+{
+    int known = c->context > 0 && c->context < DEFAULT_CONTEXT
+                    ? c->context
+                    : DEFAULT_CONTEXT;
+    o->context = or_default(o->context, known);
+    if (c->context > 0 && o->context > c->context)
+        return spt_fail(err, SPT_E_USAGE,
+                        "engine: context %d, expected at most %d as the model "
+                        "has it",
+                        o->context, c->context);
+    o->sessions = or_default(o->sessions, 1);
+    o->page_size = or_default(o->page_size, DEFAULT_PAGE);
+    o->prefill_chunk = or_default(o->prefill_chunk, DEFAULT_CHUNK);
+    o->draft_length = o->draft.method == SPT_DRAFT_NONE
+                          ? 0
+                          : or_default(o->draft_length, DEFAULT_DRAFT);
+    if (o->kv_tokens == 0) {
+        int64_t all = (int64_t)o->sessions * o->context;
+        if (all > INT32_MAX)
+            return spt_fail(err, SPT_E_USAGE,
+                            "engine: %d sessions of %d tokens, expected "
+                            "kv_tokens to say how many in all",
+                            o->sessions, o->context);
+        o->kv_tokens = (int)all;
+    }
+    return SPT_OK;
+}
+
+/* Of one session's draft. */
+static int draft_nodes(const spt_engine_options *o)
+{
+    int branches = o->draft.branches > 1 ? o->draft.branches : 1;
+    int nodes = o->draft_length * branches;
+    return nodes < SPT_DRAFT_NODES ? nodes : SPT_DRAFT_NODES - 1;
+}
+
+static spt_forward_limits limits_of(const spt_engine_options *o)
+{
+    int writers = o->sessions * (1 + draft_nodes(o));
+    int pages =
+        (int)(((int64_t)o->kv_tokens + o->page_size - 1) / o->page_size);
+    return (spt_forward_limits){
+        .sequences = o->sessions,
+        .tokens = writers > o->prefill_chunk ? writers : o->prefill_chunk,
+        .logits = writers,
+        .context = o->context,
+        .pages = pages,
+        .page_size = o->page_size,
+        .dtype = o->fp16 ? SPT_FP16 : SPT_BF16,
+        .trees = o->draft.method != SPT_DRAFT_NONE && o->draft.branches > 1};
+}
+
+static void memory_of(const spt_forward_memory *m, spt_memory *memory)
+{
+    *memory = (spt_memory){.weights = m->bytes[SPT_FORWARD_WEIGHTS],
+                           .kv = m->bytes[SPT_FORWARD_KV],
+                           .total = m->total};
+    memory->workspace = m->total - memory->weights - memory->kv;
+}
+
+/* The board that was named; for a GPU without a name, the one that fits. */
+static spt_status open_machine(spt_engine *e, spt_error *err)
+{
+    const spt_engine_options *o = &e->options;
+    const char *name = o->board ? o->board : DEFAULT_BOARD;
+    size_t length = strlen(name);
+    size_t boards = o->board ? 0 : spt_gen_board_count(e->gen);
+    for (size_t i = 0; i < boards && o->device != SPT_DEVICE_SIM; i++) {
+        SPT_TRY(spt_gen_board(e->gen, spt_gen_board_name(e->gen, i), &e->board,
+                              err));
+        if (spt_machine_open(&e->board, SPT_DEVICE_GPU, false, &e->machine,
+                             err) == SPT_OK)
+            return SPT_OK;
+    }
+    if (boards && o->device == SPT_DEVICE_GPU)
+        return err->status;
+    if (length > 4 && strcmp(name + length - 4, ".lua") == 0)
+        SPT_TRY(spt_gen_board_file(e->gen, name, &e->board, err));
+    else
+        SPT_TRY(spt_gen_board(e->gen, name, &e->board, err));
+    return spt_machine_open(&e->board, o->device, o->checks, &e->machine, err);
+}
+
+static spt_status open_kernel_sources(spt_engine *e, spt_error *err)
+{
+    SPT_TRY(spt_gen_open(NULL, &e->gen, err));
+    if (e->options.pack)
+        SPT_TRY(spt_pack_open(e->options.pack, &e->pack, err));
+    if (e->options.pack_only)
+        return SPT_OK;
+    return spt_compiler_open(NULL, NULL, &e->compiler, err);
+}
+
+static spt_status open_model(spt_engine *e, spt_error *err)
+{
+    const spt_engine_options *o = &e->options;
+    spt_forward_limits limits = limits_of(o);
+    spt_forward_memory memory;
+    const spt_forward_source source = {.machine = &e->machine,
+                                       .board = &e->board,
+                                       .pack = e->pack,
+                                       .gen = o->pack_only ? NULL : e->gen,
+                                       .compiler = e->compiler,
+                                       .log = &e->options.log};
+    SPT_TRY(spt_tokenizer_open(&e->tokenizer, e->model, err));
+    SPT_TRY(spt_forward_estimate(e->model, &limits, &memory, err));
+    memory_of(&memory, &e->memory);
+    SPT_TRY(spt_forward_open(&source, e->model, &limits, &e->forward, err));
+    return spt_pool_open(limits.pages, limits.page_size, &e->pool, err);
+}
+
+static spt_status allocate(spt_engine *e, spt_error *err)
+{
+    spt_forward_limits limits = limits_of(&e->options);
+    size_t vocab = (size_t)spt_model_config_of(e->model)->vocab;
+    size_t sessions = (size_t)e->options.sessions;
+    e->logits = spt_calloc((size_t)limits.logits * vocab, sizeof *e->logits);
+    e->shares = spt_calloc(sessions, sizeof *e->shares);
+    e->requests = spt_calloc(sessions, sizeof *e->requests);
+    e->items = spt_calloc(sessions, sizeof *e->items);
+    e->fed = spt_calloc((size_t)limits.tokens, sizeof *e->fed);
+    if (e->logits && e->shares && e->requests && e->items && e->fed)
+        return SPT_OK;
+    return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
+}
+
+static spt_status fill(spt_engine *e, spt_error *err)
+{
+    SPT_TRY(spt_model_open(&e->model, e->options.model, err));
+    SPT_TRY(fill_defaults(&e->options, spt_model_config_of(e->model), err));
+    e->draft_nodes = draft_nodes(&e->options);
+    SPT_TRY(open_kernel_sources(e, err));
+    SPT_TRY(open_machine(e, err));
+    SPT_TRY(open_model(e, err));
+    SPT_TRY(allocate(e, err));
+    SPT_TRY(spt_engine_open_drafter(e, err));
+    return SPT_OK;
+}
+
+spt_status spt_engine_open(const spt_engine_options *options, spt_engine **out,
+                           spt_error *err)
+{
+    SPT_TRY(check_options(options, err));
+    spt_engine *e = spt_calloc(1, sizeof *e);
+    if (!e)
+        return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
+    e->options = *options;
+    spt_status status = fill(e, err);
+    if (status != SPT_OK) {
+        spt_engine_close(e);
+        return status;
+    }
+    *out = e;
+    return SPT_OK;
+}
+
+void spt_engine_close(spt_engine *e)
+{
+    if (!e)
+        return;
+    while (e->sessions)
+        spt_session_close(e->sessions);
+    if (e->drafter.class)
+        e->drafter.class->close(e->drafter.self);
+    spt_forward_close(e->forward);
+    spt_pool_close(e->pool);
+    spt_tokenizer_close(e->tokenizer);
+    spt_model_close(e->model);
+    if (e->machine.context)
+        spt_machine_close(&e->machine);
+    spt_compiler_close(e->compiler);
+    spt_gen_close(e->gen);
+    spt_pack_close(e->pack);
+    spt_free(e->logits);
+    spt_free(e->shares);
+    spt_free(e->requests);
+    spt_free(e->items);
+    spt_free(e->fed);
+    spt_free(e);
+}
+
+spt_status spt_engine_estimate(const spt_engine_options *options,
+                               spt_memory *memory, spt_error *err)
+{
+    spt_engine_options o = *options;
+    spt_model *model = NULL;
+    spt_forward_memory m;
+    SPT_TRY(check_options(options, err));
+    SPT_TRY(spt_model_open(&model, o.model, err));
+    spt_status status = fill_defaults(&o, spt_model_config_of(model), err);
+    spt_forward_limits limits = limits_of(&o);
+    if (status == SPT_OK)
+        status = spt_forward_estimate(model, &limits, &m, err);
+    if (status == SPT_OK) {
+        memory_of(&m, memory);
+        status = spt_engine_estimate_drafter(&o, &memory->drafter, err);
+        memory->total += memory->drafter;
+    }
+    spt_model_close(model);
+    return status;
+}
+
+void spt_engine_describe(const spt_engine *e, spt_engine_info *info)
+{
+    const spt_model_config *c = spt_model_config_of(e->model);
+    *info = (spt_engine_info){.is_sim = e->machine.driver.is_sim,
+                              .vocab = c->vocab,
+                              .context = e->options.context,
+                              .kv_pages = spt_pool_pages(e->pool),
+                              .kv_pages_free = spt_pool_available(e->pool),
+                              .page_size = e->options.page_size,
+                              .memory = e->memory};
+    snprintf(info->model, sizeof info->model, "%s", c->name);
+    snprintf(info->architecture, sizeof info->architecture, "%s",
+             c->architecture);
+    snprintf(info->device, sizeof info->device, "%s", e->machine.name);
+    snprintf(info->drafter, sizeof info->drafter, "%s",
+             e->drafter.class ? e->drafter.class->name : "none");
+}

@@ -1,0 +1,282 @@
+/*
+ * One step: plan who feeds what, draft, run the model, settle.
+ *
+ * Sessions that write get their rows first; what room is left goes to prompts.
+ * A session that finds no room in the KV pool first does without drafts, then
+ * waits.
+ */
+#include <string.h>
+
+#include "mem.h"
+#include "session_int.h"
+#include "tree.h"
+
+typedef struct step {
+    spt_engine *engine;
+    spt_share *shares;
+    int count;
+    int tokens; /* rows so far */
+    spt_error reason; /* why a session waits */
+} step;
+
+static bool is_active(const spt_session *s)
+{
+    return s->answering;
+}
+
+static int pending_tokens(const spt_session *s)
+{
+    return s->sequence.n_tokens - s->sequence.n_kv;
+}
+
+static int lesser(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* How many tokens could still be drafted: context and max_tokens end it. */
+static int room_for_drafts(const spt_session *s)
+{
+    const spt_answer *a = &s->answer;
+    int room = s->engine->options.context - s->sequence.n_tokens - 1;
+    if (a->options.max_tokens &&
+        a->options.max_tokens - a->tokens - 1 < (size_t)(room > 0 ? room : 0))
+        room = (int)(a->options.max_tokens - a->tokens - 1);
+    return room > 0 ? room : 0;
+}
+
+/* Times of steps with 0 ... max drafts; false: unknown. */
+static bool step_times(const spt_engine *e, int batch, int context, int max,
+                       double *times)
+{
+    for (int d = 0; d <= max && e->options.step_us; d++)
+        times[d] = e->options.step_us(e->options.step_user, batch, context, d);
+    return e->options.step_us != NULL;
+}
+
+static int draft_depth(spt_session *s, int batch)
+{
+    const spt_engine *e = s->engine;
+    int max = lesser(e->options.draft_length, room_for_drafts(s));
+    double times[SPT_DRAFT_NODES];
+    if (!e->drafter.class || s->options.draft_length < 0)
+        return 0;
+    if (s->options.draft_length > 0)
+        return lesser(max, s->options.draft_length);
+    bool known = step_times(e, batch, s->sequence.n_tokens, max, times);
+    return spt_draft_meter_choose(&s->meter, known ? times : NULL, max);
+}
+
+/* Fills shares with those that write, then with prompts. */
+static void plan(step *st, spt_session *const *sessions, size_t count)
+{
+    spt_engine *e = st->engine;
+    int room = spt_forward_limits_of(e->forward)->tokens;
+    int per_writer = 1 + e->draft_nodes;
+    for (int prompts = 0; prompts < 2; prompts++)
+        for (size_t i = 0; i < count; i++) {
+            spt_session *s = sessions[(e->turn + i) % count];
+            bool is_prompt = is_active(s) && pending_tokens(s) > 1;
+            if (!is_active(s) || is_prompt != (prompts == 1) ||
+                st->count == e->options.sessions)
+                continue;
+            int feed = lesser(pending_tokens(s), e->options.prefill_chunk);
+            int left = room - st->tokens;
+            feed = lesser(feed, left);
+            if (feed < 1)
+                continue;
+            st->tokens += is_prompt ? feed : lesser(per_writer, left);
+            st->shares[st->count++] =
+                (spt_share){.session = s,
+                            .prefix = feed,
+                            .decodes = feed == pending_tokens(s)};
+        }
+    e->turn++;
+}
+
+static spt_status draft(step *st, spt_error *err)
+{
+    spt_engine *e = st->engine;
+    spt_draft_request *requests = e->requests;
+    int n = 0;
+    for (int i = 0; i < st->count; i++) {
+        spt_share *share = &st->shares[i];
+        spt_session *s = share->session;
+        spt_draft_clear(&s->draft);
+        int depth = share->decodes && share->prefix == 1
+                        ? draft_depth(s, st->count)
+                        : 0;
+        share->wants_draft = depth > 0;
+        share->depth = depth;
+        if (depth > 0)
+            requests[n++] = (spt_draft_request){
+                .state = s->draft_state,
+                .text = s->sequence.tokens,
+                .count = s->sequence.n_tokens,
+                .want = depth,
+                .branches = e->options.draft.branches,
+                .sampling = &s->options.sampling,
+                .sample = s->options.accept == SPT_ACCEPT_REJECTION &&
+                          s->options.sampling.temperature > 0,
+                .draft = &s->draft};
+    }
+    if (!n)
+        return SPT_OK;
+    SPT_TRY(e->drafter.class->draft(e->drafter.self, requests, n, err));
+    int vocab = spt_forward_config(e->forward)->vocab;
+    for (int i = 0; i < st->count; i++)
+        spt_draft_clean(&st->shares[i].session->draft, vocab,
+                        st->shares[i].depth, e->draft_nodes);
+    return SPT_OK;
+}
+
+/* Pages for the share's tokens; false when it has to wait. */
+static bool reserve(step *st, spt_share *share, spt_page_copy *copy)
+{
+    spt_session *s = share->session;
+    int count = share->prefix + s->draft.count;
+    if (spt_sequence_reserve(&s->sequence, count, copy, &st->reason) == SPT_OK)
+        return true;
+    spt_draft_clear(&s->draft);
+    return spt_sequence_reserve(&s->sequence, share->prefix, copy,
+                                &st->reason) == SPT_OK;
+}
+
+static spt_status reserve_all(step *st, spt_error *err)
+{
+    int kept = 0;
+    for (int i = 0; i < st->count; i++) {
+        spt_page_copy copy;
+        if (!reserve(st, &st->shares[i], &copy))
+            continue;
+        if (copy.to >= 0)
+            SPT_TRY(spt_forward_copy_page(st->engine->forward, copy, err));
+        st->shares[kept++] = st->shares[i];
+    }
+    if (!kept && st->count) {
+        *err = st->reason;
+        return err->status;
+    }
+    st->count = kept;
+    return SPT_OK;
+}
+
+/* What the share feeds: tokens of the text, then drafts. */
+static spt_status make_item(spt_share *share, int32_t *fed,
+                            spt_forward_item *item, spt_error *err)
+{
+    const spt_session *s = share->session;
+    const spt_draft *d = &s->draft;
+    memcpy(fed, s->sequence.tokens + s->sequence.n_kv,
+           (size_t)share->prefix * sizeof *fed);
+    memcpy(fed + share->prefix, d->token + 1, (size_t)d->count * sizeof *fed);
+    *item = (spt_forward_item){.sequence = &s->sequence,
+                               .tokens = fed,
+                               .count = share->prefix + d->count,
+                               .logits = share->decodes ? 1 + d->count : 0};
+    if (d->chain)
+        return SPT_OK;
+    item->tree = share->tree;
+    return spt_tree_masks(d->parent, 1 + d->count, share->tree, err);
+}
+
+static spt_status run(step *st, spt_error *err)
+{
+    spt_engine *e = st->engine;
+    int32_t *fed = e->fed;
+    for (int i = 0; i < st->count; i++) {
+        SPT_TRY(make_item(&st->shares[i], fed, &e->items[i], err));
+        fed += e->items[i].count;
+    }
+    return spt_forward_run(e->forward, e->items, st->count, e->logits, err);
+}
+
+static void count_step(spt_session *s, const spt_accepted *a, bool asked)
+{
+    spt_session_stats *t = &s->stats;
+    int accepted = a->count - 1;
+    t->steps++;
+    if (asked)
+        spt_draft_meter_note(&s->meter, a->offered, accepted);
+    if (!a->offered)
+        return;
+    t->drafts++;
+    t->draft_tokens += (uint64_t)a->offered;
+    t->accepted_tokens += (uint64_t)accepted;
+    for (int i = 0; i < a->offered; i++) {
+        t->drafted_at[i]++;
+        t->accepted_at[i] += i < accepted;
+    }
+}
+
+/* KV of the accepted path to where a chain would have it. */
+static spt_status keep(const spt_share *share, const spt_accepted *a,
+                       spt_error *err)
+{
+    spt_session *s = share->session;
+    if (!s->draft.chain)
+        SPT_TRY(spt_forward_compact(s->engine->forward, &s->sequence, a->path,
+                                    a->nodes, err));
+    spt_sequence_keep(&s->sequence, share->prefix - 1 + a->nodes);
+    return SPT_OK;
+}
+
+/* Tokens of one share; logits are its own. */
+static spt_status settle(const spt_share *share, const float *logits,
+                         spt_error *err)
+{
+    spt_session *s = share->session;
+    int vocab = spt_forward_config(s->engine->forward)->vocab;
+    int first = s->sequence.n_tokens;
+    const spt_answer_options *o = &s->answer.options;
+    spt_accepted accepted;
+    s->stats.prompt_tokens +=
+        (uint64_t)(share->prefix - (share->decodes && s->answer.tokens > 0));
+    if (!share->decodes) {
+        spt_sequence_keep(&s->sequence, share->prefix);
+        return SPT_OK;
+    }
+    SPT_TRY(spt_accept(s->sampler, s->options.accept, &s->draft, logits, vocab,
+                       &s->sequence, o->logprobs || o->top_logprobs, &accepted,
+                       err));
+    SPT_TRY(keep(share, &accepted, err));
+    count_step(s, &accepted, share->wants_draft);
+    return spt_answer_deliver(s, first, &accepted, logits, err);
+}
+
+static spt_status settle_all(step *st, spt_error *err)
+{
+    const spt_engine *e = st->engine;
+    size_t vocab = (size_t)spt_forward_config(e->forward)->vocab, row = 0;
+    for (int i = 0; i < st->count; i++) {
+        SPT_TRY(settle(&st->shares[i], e->logits + row * vocab, err));
+        row += (size_t)e->items[i].logits;
+    }
+    return SPT_OK;
+}
+
+/* Ends what is cancelled or has no room left. */
+static void end_some(spt_session *const *sessions, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        spt_session *s = sessions[i];
+        if (!is_active(s))
+            continue;
+        if (atomic_load(&s->cancelled))
+            spt_answer_end(s, SPT_FINISH_CANCELLED);
+        else if (s->sequence.n_tokens >= s->engine->options.context)
+            spt_answer_end(s, SPT_FINISH_CONTEXT);
+    }
+}
+
+spt_status spt_engine_step(spt_engine *engine, spt_session *const *sessions,
+                           size_t count, spt_error *err)
+{
+    step st = {.engine = engine, .shares = engine->shares};
+    end_some(sessions, count);
+    plan(&st, sessions, count);
+    SPT_TRY(draft(&st, err));
+    SPT_TRY(reserve_all(&st, err));
+    SPT_TRY(run(&st, err));
+    return settle_all(&st, err);
+}

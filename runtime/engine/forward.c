@@ -1,0 +1,241 @@
+/* What a model needs on the device: sizes, the estimate, opening, closing. */
+#include <string.h>
+
+#include "draft_block.h"
+#include "forward_int.h"
+#include "mem.h"
+#include "rotary.h"
+
+spt_status forward_check(const spt_forward *f, CUresult result,
+                         const char *what, spt_error *err)
+{
+    return spt_driver_check(f->driver, result, what, err);
+}
+
+const char *spt_forward_buffer_text(spt_forward_buffer buffer)
+{
+    static const char *const texts[] = {
+#define SPT_FORWARD_BUFFER(NAME, what, bytes) what,
+#include "forward_buffers.def"
+#undef SPT_FORWARD_BUFFER
+    };
+    return texts[buffer];
+}
+
+static spt_status check_limits(const spt_model_config *c,
+                               const spt_forward_limits *l, spt_error *err)
+{
+    const struct {
+        const char *name;
+        int value, max;
+    } fields[] = {
+        {"sequences", l->sequences, 65535}, {"tokens", l->tokens, 65535},
+        {"logits", l->logits, l->tokens},   {"context", l->context, 1 << 24},
+        {"pages", l->pages, 1 << 28},       {"page size", l->page_size, 4096},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].value < 1 || fields[i].value > fields[i].max)
+            return spt_fail(err, SPT_E_USAGE, "engine: %d %s, expected 1 to %d",
+                            fields[i].value, fields[i].name, fields[i].max);
+    if (c->q_heads % c->kv_heads != 0)
+        return spt_fail(err, SPT_E_UNSUPPORTED,
+                        "model: %d query heads for %d KV heads", c->q_heads,
+                        c->kv_heads);
+    return SPT_OK;
+}
+
+static uint64_t at_most(uint64_t value, uint64_t max)
+{
+    return value < max ? value : max;
+}
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Rows of attention's partial results: a long item runs alone, and the short
+   ones together. */
+static uint64_t partial_rows(const spt_model_config *c,
+                             const spt_forward_limits *l)
+{
+    uint64_t chunks = ceil_div((uint64_t)l->context, FORWARD_CHUNK);
+    uint64_t tokens = (uint64_t)l->tokens;
+    uint64_t together =
+        (uint64_t)l->sequences * at_most(tokens, SPT_DRAFT_NODES);
+    return chunks * (uint64_t)c->q_heads *
+           (tokens > together ? tokens : together);
+}
+
+static uint64_t input_ints(const spt_forward_limits *l)
+{
+    uint64_t sequences = (uint64_t)l->sequences;
+    uint64_t pages = ceil_div((uint64_t)l->context, (uint64_t)l->page_size);
+    return 2 * (uint64_t)l->tokens + (uint64_t)l->logits + 2 * sequences + 1 +
+           sequences * pages + SPT_DRAFT_NODES + 2;
+}
+
+static spt_status measure(const spt_model *model, const spt_forward_limits *l,
+                          spt_forward_sizes *sizes, spt_error *err)
+{
+    const spt_model_config *c = spt_model_config_of(model);
+    SPT_TRY(check_limits(c, l, err));
+    uint64_t kv_width = (uint64_t)c->kv_heads * (uint64_t)c->head_dim;
+    *sizes = (spt_forward_sizes){
+        .layers = (uint64_t)c->layers,
+        .hidden = (uint64_t)c->hidden,
+        .ffn = (uint64_t)c->ffn,
+        .vocab = (uint64_t)c->vocab,
+        .q_heads = (uint64_t)c->q_heads,
+        .head_dim = (uint64_t)c->head_dim,
+        .q_width = (uint64_t)c->q_heads * (uint64_t)c->head_dim,
+        .kv_width = kv_width,
+        .post_norms = c->post_norms,
+        .tokens = (uint64_t)l->tokens,
+        .logits = (uint64_t)l->logits,
+        .pages = (uint64_t)l->pages,
+        .page_bytes = (uint64_t)l->page_size * kv_width * 2,
+        .tables = c->rope.theta_local > 0 ? 2 : 1,
+        .positions = (uint64_t)l->context,
+        .pairs = (uint64_t)c->rope.dim / 2,
+        .input_ints = input_ints(l),
+        .partial_rows = partial_rows(c, l)};
+    return forward_weights_measure(model, l->dtype, &sizes->weight_bytes, err);
+}
+
+static void sum_up(const spt_forward_sizes *d, spt_forward_memory *memory)
+{
+    const uint64_t bytes[] = {
+#define SPT_FORWARD_BUFFER(NAME, what, bytes) bytes,
+#include "forward_buffers.def"
+#undef SPT_FORWARD_BUFFER
+    };
+    memory->total = 0;
+    for (int i = 0; i < SPT_FORWARD_BUFFERS; i++) {
+        memory->bytes[i] = bytes[i];
+        memory->total += bytes[i];
+    }
+}
+
+spt_status spt_forward_estimate(const spt_model *model,
+                                const spt_forward_limits *limits,
+                                spt_forward_memory *memory, spt_error *err)
+{
+    spt_forward_sizes sizes;
+    SPT_TRY(measure(model, limits, &sizes, err));
+    sum_up(&sizes, memory);
+    return SPT_OK;
+}
+
+static spt_status allocate(spt_forward *f, spt_error *err)
+{
+    spt_forward_memory memory;
+    sum_up(&f->sizes, &memory);
+    for (int i = 0; i < SPT_FORWARD_BUFFERS; i++) {
+        size_t bytes = (size_t)memory.bytes[i];
+        if (!bytes)
+            continue;
+        CUresult result = f->driver->cuMemAlloc(&f->buffer[i], bytes);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY)
+            return spt_fail(
+                err, SPT_E_MEMORY, "engine: no room for %s: %llu of %llu bytes",
+                spt_forward_buffer_text((spt_forward_buffer)i),
+                (unsigned long long)bytes, (unsigned long long)memory.total);
+        SPT_TRY(forward_check(f, result, "cuMemAlloc", err));
+    }
+    return SPT_OK;
+}
+
+/* Angles of layers without a window, then of those with one. */
+static spt_status make_angles(spt_forward *f, spt_error *err)
+{
+    const spt_rope *rope = &f->config->rope;
+    size_t pairs = (size_t)f->sizes.pairs;
+    size_t count = (size_t)f->sizes.positions * pairs * 2;
+    float *table = spt_calloc(count + pairs, sizeof *table);
+    if (!table)
+        return spt_fail(err, SPT_E_MEMORY, "rotary: out of memory");
+    spt_status status = SPT_OK;
+    for (size_t i = 0; i < f->sizes.tables && status == SPT_OK; i++) {
+        float *frequency = table + count, magnitude;
+        spt_rope_table(rope, i == 1, frequency, &magnitude);
+        spt_rotary_table(frequency, (int)pairs, (double)magnitude, 0,
+                         f->limits.context, table);
+        status = forward_check(
+            f,
+            f->driver->cuMemcpyHtoD(f->buffer[SPT_FORWARD_ANGLES] +
+                                        i * count * sizeof *table,
+                                    table, count * sizeof *table),
+            "copy of rotary tables", err);
+    }
+    spt_free(table);
+    return status;
+}
+
+static spt_status fill(spt_forward *f, spt_error *err)
+{
+    SPT_TRY(measure(f->model, &f->limits, &f->sizes, err));
+    f->layers = spt_calloc((size_t)f->config->layers, sizeof *f->layers);
+    f->inputs = spt_calloc((size_t)f->sizes.input_ints, sizeof *f->inputs);
+    if (!f->layers || !f->inputs)
+        return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
+    SPT_TRY(forward_check(
+        f, f->driver->cuStreamCreate(&f->stream, CU_STREAM_NON_BLOCKING),
+        "cuStreamCreate", err));
+    SPT_TRY(allocate(f, err));
+    SPT_TRY(forward_weights_load(f, err));
+    SPT_TRY(make_angles(f, err));
+    return forward_kernels_load(f, err);
+}
+
+spt_status spt_forward_open(const spt_forward_source *source,
+                            const spt_model *model,
+                            const spt_forward_limits *limits, spt_forward **out,
+                            spt_error *err)
+{
+    spt_forward *f = spt_calloc(1, sizeof *f);
+    if (!f)
+        return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
+    f->source = *source;
+    f->driver = &source->machine->driver;
+    f->model = model;
+    f->config = spt_model_config_of(model);
+    f->limits = *limits;
+    spt_status status = fill(f, err);
+    if (status != SPT_OK) {
+        spt_forward_close(f);
+        return status;
+    }
+    *out = f;
+    return SPT_OK;
+}
+
+void spt_forward_close(spt_forward *f)
+{
+    if (!f)
+        return;
+    spt_kernel_set_close(f->kernels.set);
+    for (int i = 0; i < SPT_FORWARD_BUFFERS; i++)
+        if (f->buffer[i])
+            f->driver->cuMemFree(f->buffer[i]);
+    if (f->stream)
+        f->driver->cuStreamDestroy(f->stream);
+    spt_free(f->layers);
+    spt_free(f->inputs);
+    spt_free(f);
+}
+
+const spt_forward_limits *spt_forward_limits_of(const spt_forward *f)
+{
+    return &f->limits;
+}
+
+const spt_model_config *spt_forward_config(const spt_forward *f)
+{
+    return f->config;
+}
+
+void spt_forward_tap(spt_forward *f, float *into)
+{
+    f->tap = into;
+}

@@ -1,0 +1,115 @@
+/*
+ * A model on the device: weights, KV pages, and the pass that takes rows of
+ * tokens to rows of logits. Prompt chunks, single tokens and draft blocks all
+ * go through the one function spt_forward_run; the bits of a row depend on its
+ * text alone, not on what runs beside it.
+ */
+#ifndef SPT_FORWARD_H
+#define SPT_FORWARD_H
+
+#include "half.h"
+#include "kernel_set.h"
+#include "machine.h"
+#include "model_file.h"
+#include "sequence.h"
+
+typedef struct spt_forward spt_forward;
+
+/* What one pass may hold; part of what memory costs. */
+typedef struct spt_forward_limits {
+    int sequences; /* of one pass */
+    int tokens; /* of one pass, over all sequences */
+    int logits; /* rows with logits of one pass */
+    int context; /* tokens of one sequence */
+    int pages, page_size; /* of the KV pool */
+    spt_dtype dtype; /* of activations and KV */
+    bool trees; /* draft blocks may be trees */
+} spt_forward_limits;
+
+/* Where kernels come from: a pack, or templates and a compiler. */
+typedef struct spt_forward_source {
+    spt_machine *machine;
+    const spt_board *board;
+    const spt_pack *pack; /* or NULL */
+    spt_gen *gen; /* or NULL, with compiler */
+    spt_compiler *compiler;
+    const spt_log *log; /* or NULL */
+} spt_forward_source;
+
+/* Device bytes by what they are for: one row of forward_buffers.def each. */
+typedef enum spt_forward_buffer {
+#define SPT_FORWARD_BUFFER(NAME, what, bytes) SPT_FORWARD_##NAME,
+#include "forward_buffers.def"
+#undef SPT_FORWARD_BUFFER
+    SPT_FORWARD_BUFFERS,
+} spt_forward_buffer;
+
+typedef struct spt_forward_memory {
+    uint64_t bytes[SPT_FORWARD_BUFFERS];
+    uint64_t total;
+} spt_forward_memory;
+
+const char *spt_forward_buffer_text(spt_forward_buffer buffer);
+
+/* Exactly what spt_forward_open allocates for it; allocates nothing. */
+spt_status spt_forward_estimate(const spt_model *model,
+                                const spt_forward_limits *limits,
+                                spt_forward_memory *memory, spt_error *err);
+
+/*
+ * Loads the model's weights and kernels. The machine's context is current and
+ * stays so; model and source outlive it.
+ */
+spt_status spt_forward_open(const spt_forward_source *source,
+                            const spt_model *model,
+                            const spt_forward_limits *limits, spt_forward **out,
+                            spt_error *err);
+void spt_forward_close(spt_forward *forward);
+
+const spt_forward_limits *spt_forward_limits_of(const spt_forward *forward);
+const spt_model_config *spt_forward_config(const spt_forward *forward);
+
+/* What one sequence feeds. */
+typedef struct spt_forward_item {
+    const spt_sequence *sequence; /* its pages have room for the tokens */
+    const int32_t *tokens; /* count of them, for slots n_kv, n_kv + 1, ... */
+    int count;
+    const uint32_t *tree; /* (count) ancestor bits; NULL = a chain */
+    int logits; /* the last so many tokens get logits */
+} spt_forward_item;
+
+/*
+ * Runs the items, in their order, and waits. logits (row, vocab) of those
+ * tokens that want them, in the items' order; NULL when none does. A tree has
+ * at most SPT_TREE_NODES tokens. The caller has seen to the limits.
+ */
+spt_status spt_forward_run(spt_forward *forward, const spt_forward_item *items,
+                           int count, float *logits, spt_error *err);
+
+/* Pages of the KV cache, all layers; enqueued in order. */
+spt_status spt_forward_copy_page(spt_forward *forward, spt_page_copy copy,
+                                 spt_error *err);
+
+/*
+ * Moves KV of an accepted path together: slot n_kv + j gets what slot n_kv +
+ * path[j] holds, for j < count. The path ascends.
+ */
+spt_status spt_forward_compact(spt_forward *forward,
+                               const spt_sequence *sequence, const int *path,
+                               int count, spt_error *err);
+
+/*
+ * For tests and trained drafters: after every layer of the pass its residual
+ * rows, fp32, are copied to (layer, token, hidden) in `into`, host memory that
+ * holds all of them. NULL ends it.
+ */
+void spt_forward_tap(spt_forward *forward, float *into);
+
+/* KV bytes of pages on the host: save and load of sessions. */
+size_t spt_forward_page_bytes(const spt_forward *forward);
+spt_status spt_forward_read_page(spt_forward *forward, int page, void *data,
+                                 spt_error *err);
+spt_status spt_forward_write_page(spt_forward *forward, int page,
+                                  const void *data, spt_error *err);
+
+#endif

@@ -1,0 +1,88 @@
+/* What the files of forward share. */
+#ifndef SPT_FORWARD_INT_H
+#define SPT_FORWARD_INT_H
+
+#include "forward.h"
+#include "linear.h"
+
+/* Numbers that forward_buffers.def computes with. */
+typedef struct spt_forward_sizes {
+    uint64_t layers, hidden, ffn, vocab, q_heads, head_dim, q_width, kv_width;
+    uint64_t post_norms; /* 0 or 1 */
+    uint64_t tokens, logits, pages, page_bytes; /* of K or V in one layer */
+    uint64_t tables, positions, pairs; /* of rotary angles */
+    uint64_t input_ints, partial_rows, weight_bytes;
+} spt_forward_sizes;
+
+/* Kernels for few rows do less work on padding than those for many. */
+enum { FORWARD_VARIANTS = 3 };
+
+/* One matrix, or several that lie below each other, on the device. */
+typedef struct forward_linear {
+    spt_linear_shape shape;
+    CUdeviceptr weights, bias; /* bias 0: none */
+    int column; /* of the output where its results begin */
+    spt_linear_kernel kernel[FORWARD_VARIANTS];
+} forward_linear;
+
+typedef struct forward_layer {
+    forward_linear qkv[3]; /* Q, K, V; those of one type are one */
+    int n_qkv;
+    forward_linear o, gate_up, down;
+    CUdeviceptr attn_norm, ffn_norm; /* float (hidden) */
+    CUdeviceptr post_attn_norm, post_ffn_norm; /* where there are post norms */
+    CUdeviceptr q_norm, k_norm; /* float (head dim), with qk_norm */
+    int window; /* tokens, 0 = all */
+} forward_layer;
+
+/* By [tree][window]. */
+typedef struct forward_attention {
+    const spt_function *attention[FORWARD_VARIANTS], *combine;
+} forward_attention;
+
+typedef struct forward_kernels {
+    spt_kernel_set *set;
+    const spt_function *embedding, *norm, *norm_gather, *norm_add, *compact;
+    const spt_function *rotary[2]; /* [tree] */
+    forward_attention attention[2][2]; /* [tree][window] */
+} forward_kernels;
+
+struct spt_forward {
+    spt_forward_source source;
+    const spt_driver *driver;
+    const spt_model *model;
+    const spt_model_config *config;
+    spt_forward_limits limits;
+    spt_forward_sizes sizes;
+    CUstream stream;
+    CUdeviceptr buffer[SPT_FORWARD_BUFFERS];
+    forward_kernels kernels;
+    forward_layer *layers; /* (layers) */
+    forward_linear head;
+    CUdeviceptr embedding, output_norm;
+    int32_t *inputs; /* host side of the inputs */
+    float *tap; /* or NULL */
+};
+
+/* Rows of variant `index` for attention (query rows) and linears. */
+int forward_variant_rows(int index, int head_dim);
+/* The smallest variant that takes so many rows at once, or the largest. */
+int forward_variant(int64_t rows, int head_dim);
+
+/* KV tokens per CTA of attention: fixed, as it fixes bits. */
+enum { FORWARD_CHUNK = 512 };
+
+/* forward_weights.c: bytes of the weights as they will lie on the device. */
+spt_status forward_weights_measure(const spt_model *model, spt_dtype dtype,
+                                   uint64_t *bytes, spt_error *err);
+/* Fills layers, head, norms and the device's WEIGHTS. */
+spt_status forward_weights_load(spt_forward *f, spt_error *err);
+
+/* forward_kernels.c: loads all kernels; layers and head are filled. */
+spt_status forward_kernels_load(spt_forward *f, spt_error *err);
+
+/* "what: CUDA error" */
+spt_status forward_check(const spt_forward *f, CUresult result,
+                         const char *what, spt_error *err);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * Which kernels a model needs: one list of requests, loaded at once. A kernel
+ * for few rows and one for many have the same reduction key, so which of them
+ * runs changes no bit.
+ */
+#include <string.h>
+
+#include "forward_int.h"
+#include "mem.h"
+
+static const int variant_rows[FORWARD_VARIANTS] = {8, 16, 64};
+
+/* Query rows times head dim that one CTA's registers hold. */
+enum { MAX_ROW_NUMBERS = 64 * 128, K_WARPS = 4 };
+
+int forward_variant_rows(int index, int head_dim)
+{
+    int rows = variant_rows[index];
+    while (head_dim && rows > 8 && rows * head_dim > MAX_ROW_NUMBERS)
+        rows /= 2;
+    return rows;
+}
+
+int forward_variant(int64_t rows, int head_dim)
+{
+    int index = 0;
+    while (index + 1 < FORWARD_VARIANTS &&
+           forward_variant_rows(index, head_dim) < rows)
+        index++;
+    return index;
+}
+
+/* Where a kernel is wanted: linears also need its config for the launch. */
+typedef struct want {
+    const spt_function **function;
+    spt_linear_kernel *linear; /* or NULL */
+} want;
+
+typedef struct list {
+    spt_kernel_request *requests;
+    want *wants;
+    size_t count, room;
+    bool failed;
+} list;
+
+static bool make_room(list *l)
+{
+    size_t room = l->room ? l->room * 2 : 64;
+    if (l->count < l->room)
+        return true;
+    void *requests = spt_realloc(l->requests, room, sizeof *l->requests);
+    if (requests)
+        l->requests = requests;
+    void *wants = spt_realloc(l->wants, room, sizeof *l->wants);
+    if (wants)
+        l->wants = wants;
+    if (!requests || !wants)
+        return false;
+    l->room = room;
+    return true;
+}
+
+/* The config to fill, or NULL when memory ran out. */
+static spt_config *add(list *l, const char *name, want w)
+{
+    l->failed = l->failed || !make_room(l);
+    if (l->failed)
+        return NULL;
+    l->requests[l->count] = (spt_kernel_request){.template_name = name};
+    l->wants[l->count] = w;
+    return &l->requests[l->count++].config;
+}
+
+/* A config that is copied into the list when it is whole. */
+static void request(list *l, const char *name, const spt_config *config, want w)
+{
+    spt_config *to = add(l, name, w);
+    if (to)
+        *to = *config;
+}
+
+static void want_norms(list *l, spt_forward *f)
+{
+    const char *half = spt_half_name(f->limits.dtype);
+    const struct {
+        const spt_function **at;
+        bool gather, add;
+    } norms[] = {{&f->kernels.norm, false, false},
+                 {&f->kernels.norm_gather, true, false},
+                 {&f->kernels.norm_add, false, true}};
+    size_t count = f->config->post_norms ? 3 : 2;
+    for (size_t i = 0; i < count; i++) {
+        spt_config c = {0};
+        spt_config_set_int(&c, "width", f->config->hidden);
+        spt_config_set_string(&c, "in_type", "fp32");
+        spt_config_set_string(&c, "out_type", norms[i].add ? "fp32" : half);
+        spt_config_set_bool(&c, "offset", f->config->norm_offset != 0);
+        spt_config_set_bool(&c, "add", norms[i].add);
+        spt_config_set_bool(&c, "gather", norms[i].gather);
+        request(l, "norm", &c, (want){norms[i].at, NULL});
+    }
+}
+
+static void want_rotary(list *l, spt_forward *f, bool tree)
+{
+    const spt_model_config *m = f->config;
+    spt_config c = {0};
+    spt_config_set_int(&c, "head_dim", m->head_dim);
+    spt_config_set_int(&c, "rotary_dim", m->rope.dim);
+    spt_config_set_string(&c, "layout",
+                          m->rope.layout == SPT_ROPE_PAIRS ? "norm" : "neox");
+    spt_config_set_string(&c, "in_type", "fp32");
+    spt_config_set_string(&c, "dtype", spt_half_name(f->limits.dtype));
+    spt_config_set_int(&c, "page_size", f->limits.page_size);
+    spt_config_set_bool(&c, "tree", tree);
+    spt_config_set_bool(&c, "qk_norm", m->qk_norm);
+    spt_config_set_bool(&c, "offset", m->qk_norm && m->norm_offset != 0);
+    request(l, "rotary", &c, (want){&f->kernels.rotary[tree], NULL});
+}
+
+static void attention_problem(spt_config *c, const spt_forward *f, bool tree,
+                              bool window)
+{
+    const spt_model_config *m = f->config;
+    spt_config_set_int(c, "group", m->q_heads / m->kv_heads);
+    spt_config_set_int(c, "head_dim", m->head_dim);
+    spt_config_set_string(c, "dtype", spt_half_name(f->limits.dtype));
+    spt_config_set_bool(c, "tree", tree);
+    spt_config_set_bool(c, "window", window);
+    spt_config_set_int(c, "chunk", FORWARD_CHUNK);
+}
+
+static void want_attention(list *l, spt_forward *f, bool tree, bool window)
+{
+    forward_attention *a = &f->kernels.attention[tree][window];
+    int head_dim = f->config->head_dim;
+    for (int i = 0; i < FORWARD_VARIANTS; i++) {
+        spt_config c = {0};
+        attention_problem(&c, f, tree, window);
+        spt_config_set_int(&c, "page_size", f->limits.page_size);
+        spt_config_set_bool(&c, "softcap", f->config->attn_softcap > 0);
+        spt_config_set_int(&c, "rows", forward_variant_rows(i, head_dim));
+        request(l, "verify_attention", &c, (want){&a->attention[i], NULL});
+    }
+    spt_config c = {0};
+    attention_problem(&c, f, tree, window);
+    request(l, "combine", &c, (want){&a->combine, NULL});
+}
+
+static bool has_layer(const spt_forward *f, bool window)
+{
+    for (int i = 0; i < f->config->layers; i++)
+        if ((f->layers[i].window > 0) == window)
+            return true;
+    return false;
+}
+
+static void want_linear(list *l, const spt_forward *f, forward_linear *linear,
+                        const char *out_type)
+{
+    const char *gate =
+        f->config->activation == SPT_ACTIVATION_SILU ? "silu" : "gelu";
+    for (int i = 0; i < FORWARD_VARIANTS; i++) {
+        spt_config c = {0};
+        spt_config_set_string(&c, "dtype", spt_half_name(f->limits.dtype));
+        spt_config_set_string(&c, "weight",
+                              spt_linear_format_name(linear->shape.format));
+        spt_config_set_string(&c, "out_type", out_type);
+        spt_config_set_string(&c, "gate", linear->shape.gated ? gate : "none");
+        spt_config_set_int(&c, "rows", forward_variant_rows(i, 0));
+        spt_config_set_int(&c, "k_warps", K_WARPS);
+        request(l, "linear", &c, (want){NULL, &linear->kernel[i]});
+    }
+}
+
+static void want_linears(list *l, spt_forward *f)
+{
+    const char *half = spt_half_name(f->limits.dtype);
+    for (int i = 0; i < f->config->layers; i++) {
+        forward_layer *layer = &f->layers[i];
+        for (int j = 0; j < layer->n_qkv; j++)
+            want_linear(l, f, &layer->qkv[j], "fp32");
+        want_linear(l, f, &layer->o, "fp32");
+        want_linear(l, f, &layer->gate_up, half);
+        want_linear(l, f, &layer->down, "fp32");
+    }
+    want_linear(l, f, &f->head, "fp32");
+}
+
+static void want_all(list *l, spt_forward *f)
+{
+    const spt_tensor *table =
+        spt_model_tensor(f->model, SPT_ROLE_TOKEN_EMBED, 0);
+    spt_config c = {0};
+    spt_config_set_string(&c, "weight",
+                          spt_weight_format_of(table->type)->name);
+    request(l, "embedding", &c, (want){&f->kernels.embedding, NULL});
+    want_norms(l, f);
+    for (int tree = 0; tree <= f->limits.trees; tree++) {
+        want_rotary(l, f, tree);
+        for (int window = 0; window < 2; window++)
+            if (has_layer(f, window))
+                want_attention(l, f, tree, window);
+    }
+    if (f->limits.trees) {
+        spt_config compact = {0};
+        spt_config_set_int(&compact, "page_size", f->limits.page_size);
+        request(l, "kv_compact", &compact, (want){&f->kernels.compact, NULL});
+    }
+    want_linears(l, f);
+}
+
+static void hand_out(const spt_kernel_set *set, const list *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const spt_function *function = spt_kernel_set_at(set, i);
+        if (l->wants[i].linear)
+            *l->wants[i].linear =
+                spt_linear_kernel_of(function, spt_kernel_set_config(set, i));
+        else
+            *l->wants[i].function = function;
+    }
+}
+
+spt_status forward_kernels_load(spt_forward *f, spt_error *err)
+{
+    const spt_kernel_source source = {.driver = f->driver,
+                                      .board = f->source.board,
+                                      .pack = f->source.pack,
+                                      .gen = f->source.gen,
+                                      .compiler = f->source.compiler,
+                                      .log = f->source.log};
+    list l = {0};
+    want_all(&l, f);
+    spt_status status =
+        l.failed ? spt_fail(err, SPT_E_MEMORY, "kernels: out of memory")
+                 : spt_kernel_set_open(&source, l.requests, l.count,
+                                       &f->kernels.set, err);
+    if (status == SPT_OK)
+        hand_out(f->kernels.set, &l);
+    spt_free(l.requests);
+    spt_free(l.wants);
+    return status;
+}

@@ -1,0 +1,408 @@
+/*
+ * One pass of rows through the model (the computation is that of
+ * model_file.h).
+ *
+ * All that a step differs in stands in one array of integers that is copied to
+ * the device first. Attention takes sequences in groups: an item longer than a
+ * draft block is a group of its own, the short ones between are one, so that
+ * no partial result is made for rows that do not exist.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "draft_block.h"
+#include "embedding.h"
+#include "forward_int.h"
+#include "kv_compact.h"
+#include "norm.h"
+#include "rotary.h"
+#include "verify.h"
+
+typedef struct pass {
+    spt_forward *f;
+    const spt_forward_item *items;
+    int count, tokens, logits;
+    int page_stride;
+    bool tree; /* one of the short items has a tree */
+    CUdeviceptr ids, q_start, kv_len, pages, tree_bits, gather;
+} pass;
+
+/* Items that attention takes together. */
+typedef struct group {
+    int first, count, max_tokens;
+    int64_t max_kv;
+    bool tree;
+} group;
+
+static CUdeviceptr buffer(const pass *p, spt_forward_buffer which)
+{
+    return p->f->buffer[which];
+}
+
+/* Ints for the device: where they will be, and what they are so far. */
+typedef struct writer {
+    int32_t *host;
+    CUdeviceptr device;
+    size_t at;
+} writer;
+
+static int32_t *write_ints(writer *w, int count, CUdeviceptr *device)
+{
+    int32_t *host = w->host + w->at;
+    *device = w->device + w->at * sizeof *host;
+    w->at += (size_t)count;
+    return host;
+}
+
+static int items_page_stride(const spt_forward_item *items, int count)
+{
+    int most = 1;
+    for (int i = 0; i < count; i++)
+        if (items[i].sequence->n_pages > most)
+            most = items[i].sequence->n_pages;
+    return most;
+}
+
+static void write_item(const pass *p, int i, int token, int32_t *ids,
+                       int32_t *bits)
+{
+    const spt_forward_item *item = &p->items[i];
+    memcpy(ids + token, item->tokens, (size_t)item->count * sizeof *ids);
+    for (int j = 0; j < item->count && item->count <= SPT_DRAFT_NODES; j++) {
+        uint32_t chain = j == 31 ? UINT32_MAX : (UINT32_C(2) << j) - 1;
+        bits[token + j] = (int32_t)(item->tree ? item->tree[j] : chain);
+    }
+}
+
+static spt_status write_inputs(pass *p, spt_error *err)
+{
+    spt_forward *f = p->f;
+    writer w = {f->inputs, buffer(p, SPT_FORWARD_INPUTS), 0};
+    int32_t *ids = write_ints(&w, p->tokens, &p->ids);
+    int32_t *q_start = write_ints(&w, p->count + 1, &p->q_start);
+    int32_t *kv_len = write_ints(&w, p->count, &p->kv_len);
+    int32_t *bits = write_ints(&w, p->tokens, &p->tree_bits);
+    int32_t *gather = write_ints(&w, p->logits, &p->gather);
+    int32_t *pages = write_ints(&w, p->count * p->page_stride, &p->pages);
+    int token = 0, row = 0;
+    for (int i = 0; i < p->count; i++) {
+        const spt_forward_item *item = &p->items[i];
+        const spt_sequence *s = item->sequence;
+        q_start[i] = token;
+        kv_len[i] = s->n_kv + item->count;
+        write_item(p, i, token, ids, bits);
+        for (int j = 0; j < p->page_stride; j++)
+            pages[i * p->page_stride + j] = j < s->n_pages ? s->pages[j] : 0;
+        token += item->count;
+        for (int j = item->logits; j > 0; j--)
+            gather[row++] = token - j;
+    }
+    q_start[p->count] = token;
+    return forward_check(f,
+                         f->driver->cuMemcpyHtoDAsync(w.device, w.host,
+                                                      w.at * sizeof *w.host,
+                                                      f->stream),
+                         "copy of inputs", err);
+}
+
+static spt_status embed(const pass *p, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    const spt_tensor *table =
+        spt_model_tensor(f->model, SPT_ROLE_TOKEN_EMBED, 0);
+    const spt_embedding_args args = {.ids = p->ids,
+                                     .table = f->embedding,
+                                     .out = buffer(p, SPT_FORWARD_RESIDUAL),
+                                     .table_stride = (int64_t)table->row_bytes,
+                                     .out_stride = f->config->hidden,
+                                     .vocabulary = f->config->vocab,
+                                     .width = f->config->hidden,
+                                     .scale = (float)f->config->embed_scale};
+    return spt_embedding_launch(f->driver, f->kernels.embedding, &args,
+                                p->tokens, f->stream, err);
+}
+
+static spt_status norm(const pass *p, const spt_function *kernel,
+                       CUdeviceptr in, CUdeviceptr weight, CUdeviceptr out,
+                       int rows, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    const spt_norm_args args = {.in = in,
+                                .weight = weight,
+                                .out = out,
+                                .index = p->gather,
+                                .in_stride = f->config->hidden,
+                                .out_stride = f->config->hidden,
+                                .eps = (float)f->config->norm_eps};
+    return spt_norm_launch(f->driver, kernel, &args, rows, f->stream, err);
+}
+
+/* out of row stride `out_stride` numbers of `out_bytes` each. */
+typedef struct result {
+    CUdeviceptr out, residual;
+    int64_t stride;
+    int bytes;
+} result;
+
+static spt_status linear(const pass *p, const forward_linear *l, CUdeviceptr x,
+                         result to, int rows, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    const spt_linear_args args = {.x = x,
+                                  .weights = l->weights,
+                                  .bias = l->bias,
+                                  .residual = to.residual,
+                                  .out = to.out + (CUdeviceptr)l->column *
+                                                      (CUdeviceptr)to.bytes,
+                                  .x_stride = l->shape.inputs,
+                                  .residual_stride = to.stride,
+                                  .out_stride = to.stride,
+                                  .outputs = (int32_t)l->shape.outputs,
+                                  .inputs = (int32_t)l->shape.inputs};
+    return spt_linear_launch(f->driver, &l->kernel[forward_variant(rows, 0)],
+                             &args, rows, f->stream, err);
+}
+
+/* The group that begins with item `first`. */
+static group group_at(const pass *p, int first)
+{
+    group g = {.first = first};
+    for (int i = first; i < p->count; i++) {
+        const spt_forward_item *item = &p->items[i];
+        bool is_long = item->count > SPT_DRAFT_NODES;
+        if (is_long && i > first)
+            break;
+        int64_t kv = item->sequence->n_kv + item->count;
+        g.max_kv = kv > g.max_kv ? kv : g.max_kv;
+        g.max_tokens = item->count > g.max_tokens ? item->count : g.max_tokens;
+        g.count++;
+        if (is_long)
+            return g;
+    }
+    g.tree = p->tree;
+    return g;
+}
+
+static CUdeviceptr layer_k(const pass *p, int layer)
+{
+    const spt_forward_sizes *d = &p->f->sizes;
+    return buffer(p, SPT_FORWARD_KV) +
+           (CUdeviceptr)((uint64_t)layer * d->pages * d->page_bytes);
+}
+
+static CUdeviceptr layer_v(const pass *p, int layer)
+{
+    return layer_k(p, layer + p->f->config->layers);
+}
+
+static CUdeviceptr ints_at(CUdeviceptr base, int index)
+{
+    return base + (CUdeviceptr)index * sizeof(int32_t);
+}
+
+static spt_status rotate(const pass *p, const group *g, int layer,
+                         spt_error *err)
+{
+    const spt_forward *f = p->f;
+    const forward_layer *l = &f->layers[layer];
+    CUdeviceptr q = buffer(p, SPT_FORWARD_QKV);
+    uint64_t q_width = f->sizes.q_width, kv_width = f->sizes.kv_width;
+    int64_t stride = (int64_t)(q_width + 2 * kv_width);
+    uint64_t angles = l->window > 0 && f->sizes.tables > 1
+                          ? f->sizes.positions * f->sizes.pairs * 8
+                          : 0;
+    const spt_rotary_args args = {
+        .q = q,
+        .k = q + q_width * 4,
+        .v = q + (q_width + kv_width) * 4,
+        .q_out = buffer(p, SPT_FORWARD_ROTATED),
+        .k_cache = layer_k(p, layer),
+        .v_cache = layer_v(p, layer),
+        .page_table = ints_at(p->pages, g->first * p->page_stride),
+        .q_start = ints_at(p->q_start, g->first),
+        .kv_len = ints_at(p->kv_len, g->first),
+        .tree = p->tree_bits,
+        .cos_sin = buffer(p, SPT_FORWARD_ANGLES) + angles,
+        .q_weight = l->q_norm,
+        .k_weight = l->k_norm,
+        .q_stride = stride,
+        .k_stride = stride,
+        .v_stride = stride,
+        .q_out_stride = (int64_t)q_width,
+        .kv_page_stride = (int64_t)(f->sizes.page_bytes / 2),
+        .kv_token_stride = (int64_t)kv_width,
+        .kv_head_stride = f->config->head_dim,
+        .page_table_stride = p->page_stride,
+        .q_heads = f->config->q_heads,
+        .kv_heads = f->config->kv_heads,
+        .eps = (float)f->config->norm_eps};
+    return spt_rotary_launch(f->driver, f->kernels.rotary[g->tree], &args,
+                             g->count, g->max_tokens, f->stream, err);
+}
+
+static spt_verify_plan attention_plan(const pass *p, const group *g,
+                                      bool window)
+{
+    const spt_model_config *c = p->f->config;
+    const forward_attention *a = &p->f->kernels.attention[g->tree][window];
+    int64_t rows = (int64_t)g->max_tokens * (c->q_heads / c->kv_heads);
+    int variant = forward_variant(rows, c->head_dim);
+    return (spt_verify_plan){
+        .batch = g->count,
+        .q_heads = c->q_heads,
+        .kv_heads = c->kv_heads,
+        .head_dim = c->head_dim,
+        .max_tokens = g->max_tokens,
+        .max_kv = g->max_kv,
+        .chunk = FORWARD_CHUNK,
+        .rows = forward_variant_rows(variant, c->head_dim),
+        .attention_threads = a->attention[variant]->threads,
+        .combine_threads = a->combine->threads,
+        .shared_bytes = a->attention[variant]->shared_bytes,
+        .attention = a->attention[variant]->function,
+        .combine = a->combine->function};
+}
+
+static spt_status attend(const pass *p, const group *g, int layer,
+                         spt_error *err)
+{
+    const spt_forward *f = p->f;
+    const spt_model_config *c = f->config;
+    int window = f->layers[layer].window;
+    const spt_verify_plan plan = attention_plan(p, g, window > 0);
+    spt_verify_args args = {
+        .q = buffer(p, SPT_FORWARD_ROTATED),
+        .k = layer_k(p, layer),
+        .v = layer_v(p, layer),
+        .page_table = ints_at(p->pages, g->first * p->page_stride),
+        .q_start = ints_at(p->q_start, g->first),
+        .kv_len = ints_at(p->kv_len, g->first),
+        .tree = p->tree_bits,
+        .partial_o = buffer(p, SPT_FORWARD_PARTIAL_O),
+        .partial_ml = buffer(p, SPT_FORWARD_PARTIAL_ML),
+        .out = buffer(p, SPT_FORWARD_ATTENDED),
+        .lse = buffer(p, SPT_FORWARD_LSE),
+        .q_token_stride = (int64_t)f->sizes.q_width,
+        .kv_page_stride = (int64_t)(f->sizes.page_bytes / 2),
+        .kv_token_stride = (int64_t)f->sizes.kv_width,
+        .kv_head_stride = c->head_dim,
+        .page_table_stride = p->page_stride,
+        .window = window};
+    spt_verify_set_scale(&args, c->attn_scale, c->attn_softcap);
+    return spt_verify_launch(f->driver, &plan, &args, f->stream, err);
+}
+
+/* The sublayer's last linear, onto the residual stream. */
+static spt_status add_sublayer(const pass *p, const forward_linear *last,
+                               CUdeviceptr x, CUdeviceptr post_norm,
+                               spt_error *err)
+{
+    const spt_forward *f = p->f;
+    CUdeviceptr residual = buffer(p, SPT_FORWARD_RESIDUAL);
+    CUdeviceptr own = buffer(p, SPT_FORWARD_SUBLAYER);
+    bool post = f->config->post_norms;
+    result to = {post ? own : residual, post ? 0 : residual, f->config->hidden,
+                 4};
+    SPT_TRY(linear(p, last, x, to, p->tokens, err));
+    if (!post)
+        return SPT_OK;
+    return norm(p, f->kernels.norm_add, own, post_norm, residual, p->tokens,
+                err);
+}
+
+static spt_status attention_sublayer(const pass *p, int layer, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    const forward_layer *l = &f->layers[layer];
+    CUdeviceptr normed = buffer(p, SPT_FORWARD_NORMED);
+    result qkv = {buffer(p, SPT_FORWARD_QKV), 0,
+                  (int64_t)(f->sizes.q_width + 2 * f->sizes.kv_width), 4};
+    SPT_TRY(norm(p, f->kernels.norm, buffer(p, SPT_FORWARD_RESIDUAL),
+                 l->attn_norm, normed, p->tokens, err));
+    for (int i = 0; i < l->n_qkv; i++)
+        SPT_TRY(linear(p, &l->qkv[i], normed, qkv, p->tokens, err));
+    for (int first = 0; first < p->count;) {
+        group g = group_at(p, first);
+        SPT_TRY(rotate(p, &g, layer, err));
+        SPT_TRY(attend(p, &g, layer, err));
+        first += g.count;
+    }
+    return add_sublayer(p, &l->o, buffer(p, SPT_FORWARD_ATTENDED),
+                        l->post_attn_norm, err);
+}
+
+static spt_status ffn_sublayer(const pass *p, int layer, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    const forward_layer *l = &f->layers[layer];
+    CUdeviceptr normed = buffer(p, SPT_FORWARD_NORMED);
+    CUdeviceptr ffn = buffer(p, SPT_FORWARD_FFN);
+    SPT_TRY(norm(p, f->kernels.norm, buffer(p, SPT_FORWARD_RESIDUAL),
+                 l->ffn_norm, normed, p->tokens, err));
+    SPT_TRY(linear(p, &l->gate_up, normed, (result){ffn, 0, f->config->ffn, 2},
+                   p->tokens, err));
+    return add_sublayer(p, &l->down, ffn, l->post_ffn_norm, err);
+}
+
+static spt_status tap(const pass *p, int layer, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    size_t count = (size_t)p->tokens * (size_t)f->config->hidden;
+    if (!f->tap)
+        return SPT_OK;
+    return forward_check(
+        f,
+        f->driver->cuMemcpyDtoHAsync(f->tap + (size_t)layer * count,
+                                     buffer(p, SPT_FORWARD_RESIDUAL),
+                                     count * sizeof(float), f->stream),
+        "copy of hidden states", err);
+}
+
+static spt_status run_head(const pass *p, float *logits, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    CUdeviceptr final = buffer(p, SPT_FORWARD_FINAL);
+    CUdeviceptr out = buffer(p, SPT_FORWARD_LOGITS);
+    size_t count = (size_t)p->logits * (size_t)f->config->vocab;
+    SPT_TRY(norm(p, f->kernels.norm_gather, buffer(p, SPT_FORWARD_RESIDUAL),
+                 f->output_norm, final, p->logits, err));
+    SPT_TRY(linear(p, &f->head, final, (result){out, 0, f->config->vocab, 4},
+                   p->logits, err));
+    SPT_TRY(forward_check(f,
+                          f->driver->cuMemcpyDtoHAsync(
+                              logits, out, count * sizeof *logits, f->stream),
+                          "copy of logits", err));
+    SPT_TRY(forward_check(f, f->driver->cuStreamSynchronize(f->stream),
+                          "forward pass", err));
+    double cap = f->config->final_softcap;
+    for (size_t i = 0; cap > 0 && i < count; i++)
+        logits[i] = (float)(cap * tanh((double)logits[i] / cap));
+    return SPT_OK;
+}
+
+spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
+                           int count, float *logits, spt_error *err)
+{
+    pass p = {.f = f,
+              .items = items,
+              .count = count,
+              .page_stride = items_page_stride(items, count)};
+    for (int i = 0; i < count; i++) {
+        p.tokens += items[i].count;
+        p.logits += items[i].logits;
+        p.tree = p.tree || items[i].tree;
+    }
+    if (!p.tokens)
+        return SPT_OK;
+    SPT_TRY(write_inputs(&p, err));
+    SPT_TRY(embed(&p, err));
+    for (int i = 0; i < f->config->layers; i++) {
+        SPT_TRY(attention_sublayer(&p, i, err));
+        SPT_TRY(ffn_sublayer(&p, i, err));
+        SPT_TRY(tap(&p, i, err));
+    }
+    if (p.logits)
+        return run_head(&p, logits, err);
+    return forward_check(f, f->driver->cuStreamSynchronize(f->stream),
+                         "forward pass", err);
+}

@@ -1,0 +1,86 @@
+/* What the files of engine and session share. */
+#ifndef SPT_SESSION_INT_H
+#define SPT_SESSION_INT_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "accept.h"
+#include "draft_length.h"
+#include "forward.h"
+#include "tokenizer.h"
+
+/* An answer that is being written. */
+typedef struct spt_answer {
+    spt_answer_options options;
+    spt_finish finish;
+    size_t tokens; /* written so far */
+    spt_decoder decoder;
+    spt_buf text; /* decoded and not given out: may begin a stop text */
+    size_t longest_stop;
+} spt_answer;
+
+struct spt_session {
+    spt_engine *engine;
+    spt_session *next; /* of the engine's list */
+    spt_session_options options;
+    spt_sampler *sampler;
+    spt_sequence sequence;
+    void *draft_state; /* the drafter's, or NULL */
+    spt_draft_meter meter;
+    spt_draft draft; /* of the running step */
+    spt_answer answer;
+    bool answering;
+    atomic_bool cancelled;
+    spt_session_stats stats;
+};
+
+struct spt_engine {
+    spt_machine machine;
+    spt_board board;
+    spt_gen *gen;
+    spt_compiler *compiler;
+    spt_pack *pack;
+    spt_model *model;
+    spt_tokenizer *tokenizer;
+    spt_forward *forward;
+    spt_pool *pool;
+    spt_draft_source drafter; /* class NULL: none */
+    spt_engine_options options; /* defaults filled in */
+    int draft_nodes; /* of one session in one step */
+    spt_memory memory;
+    spt_session *sessions; /* all that are open */
+    size_t turn; /* which session is first when not all can go */
+    float *logits; /* (limits.logits, vocab) */
+    /* Of a step, (options.sessions) each, and the tokens that it feeds. */
+    struct spt_share *shares;
+    spt_draft_request *requests;
+    spt_forward_item *items;
+    int32_t *fed; /* (limits.tokens) */
+};
+
+/* What one session does in a step: engine_step.c plans, runs, then settles. */
+typedef struct spt_share {
+    spt_session *session;
+    int prefix; /* tokens of the text that are fed, the anchor included */
+    bool decodes; /* the anchor is among them: there are logits */
+    bool wants_draft; /* the drafter is asked, for `depth` tokens */
+    int depth;
+    uint32_t tree[SPT_DRAFT_NODES];
+} spt_share;
+
+/* deliver.c: gives out what a step appended from token `first` on, finishes
+   the answer where it ends, and forgets tokens past its end. */
+spt_status spt_answer_deliver(spt_session *session, int first,
+                              const spt_accepted *accepted, const float *logits,
+                              spt_error *err);
+/* Ends an answer without new tokens. */
+void spt_answer_end(spt_session *session, spt_finish finish);
+void spt_answer_free(spt_answer *answer);
+
+/* engine_drafter.c: opens the drafter of the options; its device bytes. */
+spt_status spt_engine_open_drafter(spt_engine *engine, spt_error *err);
+spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
+                                       uint64_t *bytes, spt_error *err);
+
+#endif
