@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rates this close cannot be told apart by a measurement. */
-static const double noise = 0.005;
+const double spt_choose_noise = 0.005;
 
 static const int rungs[] = {8, 16, 32, 64, 128};
 enum { TILE_ROWS = 128 };
@@ -85,9 +84,9 @@ static const char *drafter_model(const spt_drafter *drafter)
     return drafter->model.name;
 }
 
-static const spt_table *find_table(const spt_choose_input *in,
-                                   const spt_drafter *drafter,
-                                   const char *workload, bool *borrowed)
+const spt_table *spt_choose_table(const spt_choose_input *in,
+                                  const spt_drafter *drafter,
+                                  const char *workload, bool *borrowed)
 {
     const char *method = spt_drafter_name(drafter->method);
     *borrowed = false;
@@ -154,8 +153,9 @@ static void pick(const cell *c, const drafted *t, const spt_table *table,
         if (t->fits[d])
             best = fmax(best, rate(c, t, table, d));
     int chosen = 0;
-    while (chosen < max && !((chosen == 0 || t->fits[chosen]) &&
-                             rate(c, t, table, chosen) >= best * (1 - noise)))
+    while (chosen < max &&
+           !((chosen == 0 || t->fits[chosen]) &&
+             rate(c, t, table, chosen) >= best * (1 - spt_choose_noise)))
         chosen++;
     choice->draft_length = chosen;
     double h = chosen ? table->match_rate : 1;
@@ -178,8 +178,8 @@ static void choose_one(const spt_choose_input *in, const cell *c,
     choice->memory_bytes = t->memory[0];
     choice->fits = t->fits[0];
     choice->config = c->config[0];
-    choice->table =
-        find_table(in, choice->drafter, choice->workload, &choice->borrowed);
+    choice->table = spt_choose_table(in, choice->drafter, choice->workload,
+                                     &choice->borrowed);
     if (!choice->table) {
         say_unknown(in, choice);
         return;

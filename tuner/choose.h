@@ -79,4 +79,13 @@ void spt_choices_free(spt_choices *choices);
 
 spt_rule spt_published_rule(int group);
 
+/* Rates whose ratio is this close to 1 cannot be told apart by measuring. */
+extern const double spt_choose_noise;
+
+/* The acceptance table of a drafter on a workload, or NULL; *borrowed: it is
+   another target's, for the stand-in. */
+const spt_table *spt_choose_table(const spt_choose_input *input,
+                                  const spt_drafter *drafter,
+                                  const char *workload, bool *borrowed);
+
 #endif

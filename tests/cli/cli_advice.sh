@@ -1,0 +1,68 @@
+# methods, codesign, why: what they say follows from the model and the tables,
+# their numbers agree with each other and with the main command's model.
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+
+query() { lua5.4 tests/json_query.lua "$TMP/out" "$1"; }
+
+fits() {
+    [ "$(awk 'length($0) > 80' "$TMP/out" | wc -l)" = 0 ]
+    ok "$1 fits 80 columns"
+}
+
+try methods --arch sm90 --model qwen3-8b --json
+is "methods succeeds" "$status" 0
+is "six methods" "$(query '#d.methods')" 6
+is "every method has needs, training and a source" "$(query \
+    'all(d.methods, function(m) return #m.needs > 0 and #m.training > 0
+         and #m.training_source > 0 end)')" true
+is "what has no table is null with a reason" "$(query \
+    'all(d.methods, function(m) return m.draft_length ~= null
+         or #m.reason > 0 end)')" true
+is "speedup = E[L] x target / (draft + verify)" "$(query \
+    'all(d.methods, function(m) return m.draft_length == null or math.abs(
+         m.expected_length * m.target_us / (m.draft_us + m.verify_us)
+         / m.speedup - 1) < 0.002 end)')" true
+try methods --arch sm90 --model qwen3-8b
+fits methods
+refused "a workload that no table has" 2 "--workload poetry" \
+    methods --arch sm90 --heads 64/8 --workload poetry
+refused "no target" 2 "--model" methods --arch sm90
+refused "no board" 2 "--arch" methods --heads 64/8
+
+try codesign --arch sm90 --q-heads 24 --batch 1 --context 4096 --json
+is "codesign succeeds" "$status" 0
+is "every divisor of 24" "$(query '#d.designs')" 8
+is "heads multiply" "$(query \
+    'all(d.designs, function(x) return x.kv_heads * x.group == 24 end)')" true
+is "the published rule" "$(query \
+    'all(d.designs, function(x) return x.rule_draft_length ==
+         128 // x.group - 1 end)')" true
+is "KV bytes: 2 (K, V) x 128 numbers x 2 bytes x layers, per KV head" "$(query \
+    'all(d.designs, function(x) return x.kv_token_bytes / x.kv_heads ==
+         d.designs[1].kv_token_bytes / 24
+         and x.kv_token_bytes % (x.kv_heads * 512) == 0 end)')" true
+is "the block is the drafts and the anchor" "$(query \
+    'all(d.designs, function(x) return x.block == x.draft_length + 1 end)')" \
+    true
+try codesign --arch sm90 --q-heads 64
+fits codesign
+refused "codesign without heads" 2 "--q-heads" codesign --arch sm90
+refused "codesign with latent attention" 2 "latent" \
+    codesign --arch sm90 --q-heads 128 --model deepseek-r1
+
+try why --arch sm90 --model qwen3-30b-a3b --weights fp8 --json
+is "why succeeds" "$status" 0
+is "the terms make up the verify step" "$(query \
+    'all(d.lengths, function(l) local sum = 0
+         for _, us in next, l.terms_us do sum = sum + us end
+         return math.abs(sum / l.verify_us - 1) < 0.002 end)')" true
+is "a mixture of experts pays for experts" "$(query d.dear)" experts
+is "speculation ends at some batch" "$(query 'd.flips.batch_off ~= null')" true
+try why --board h200_sxm --model llama-3.1-8b
+fits why
+refused "no table for the drafter" 2 "--drafter mtp" \
+    why --arch sm90 --model llama-3.1-8b --drafter mtp
+refused "what does not fit" 1 "does not fit" \
+    why --arch sm89 --heads 64/8 --drafter eagle3
+tap_done

@@ -1,0 +1,238 @@
+/*
+ * spectune methods: the drafting methods side by side for one target, board
+ * and load: what each needs, what it costs to train and to run, what it gains.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "boards.h"
+#include "commands.h"
+#include "json.h"
+#include "methods.h"
+#include "options.h"
+#include "show.h"
+#include "survey.h"
+
+/* Drafts that every method's time is shown for, so that they compare. */
+enum { COMMON_LENGTH = 4 };
+
+typedef struct table {
+    const spt_survey *survey;
+    const spt_choices *choices; /* one per method, one workload */
+    const spt_method_words *words;
+    const char *workload;
+    spt_step step;
+} table;
+
+static const spt_choice *choice_of(const table *t, size_t drafter)
+{
+    return &t->choices->list[drafter];
+}
+
+static const spt_method_words *words_of(const table *t, size_t drafter)
+{
+    return &t->words[t->survey->drafters[drafter].method];
+}
+
+static double common_us(const table *t, size_t drafter)
+{
+    return spt_step_draft_us(&t->step, &t->survey->drafters[drafter],
+                             COMMON_LENGTH);
+}
+
+static void print_head(const table *t)
+{
+    const spt_target *target = &t->survey->target;
+    char text[400], context[24], us[24];
+    const char *evidence;
+    snprintf(text, sizeof text, "%s, %s, %.1f GB (%s)", target->name,
+             target->weights, target->weight_bytes / 1e9, target->source);
+    spt_print_labelled("target", text);
+    spt_print_labelled("board", t->survey->board.title);
+    snprintf(
+        text, sizeof text, "batch %d, context %s, %s; plain step %s",
+        t->step.batch,
+        spt_tokens_text((int64_t)t->step.context, context, sizeof context),
+        t->workload,
+        spt_time_text(spt_step_target_us(&t->step, &evidence), us, sizeof us));
+    spt_print_labelled("load", text);
+}
+
+static void print_row(const table *t, size_t i)
+{
+    const spt_choice *c = choice_of(t, i);
+    const spt_drafter *d = &t->survey->drafters[i];
+    char common[24], draft[24], verify[24];
+    double own = spt_drafter_weight_bytes(d, &t->survey->target);
+    spt_time_text(common_us(t, i), common, sizeof common);
+    printf("%-9s %-10.10s %6.2f  %9s", spt_drafter_name(d->method),
+           words_of(t, i)->passes, own / 1e9, common);
+    if (!c->known) {
+        printf("   -\n");
+        return;
+    }
+    printf("  %2d  %5.2f  %9s  %9s  %5.2fx\n", c->draft_length,
+           c->expected_length, spt_time_text(c->draft_us, draft, sizeof draft),
+           spt_time_text(c->verify_us, verify, sizeof verify), c->speedup);
+}
+
+static void print_words(const table *t, size_t i)
+{
+    const spt_choice *c = choice_of(t, i);
+    const spt_method_words *w = words_of(t, i);
+    char text[700];
+    printf("\n%s\n", spt_drafter_name(t->survey->drafters[i].method));
+    spt_print_labelled("  shape", t->survey->drafters[i].shape);
+    spt_print_labelled("  needs", w->needs);
+    snprintf(text, sizeof text, "%s (%s)", w->training, w->training_source);
+    spt_print_labelled("  training", text);
+    spt_print_labelled("  wins", w->wins);
+    spt_print_labelled("  loses", w->loses);
+    if (c->table)
+        snprintf(text, sizeof text, "E[L] of %s with %s%s: %s",
+                 c->table->drafter, c->table->target,
+                 c->borrowed ? " (another target)" : "", c->table->source);
+    else
+        snprintf(text, sizeof text, "%s", c->reason);
+    spt_print_labelled("  evidence", text);
+}
+
+static void print_table(const table *t)
+{
+    size_t n = t->survey->input.n_drafters;
+    print_head(t);
+    printf(
+        "\nmethod    passes     own GB   draft(%d)   D   E[L]      draft     "
+        "verify  speed\n",
+        COMMON_LENGTH);
+    for (size_t i = 0; i < n; i++)
+        print_row(t, i);
+    for (size_t i = 0; i < n; i++)
+        print_words(t, i);
+    printf("\nTimes are modelled. Speed = E[L] x target / (draft + verify); - "
+           "where no\ntable of acceptance is known.\n");
+}
+
+static void add_number(cJSON *o, const char *field, bool known, double value)
+{
+    if (known)
+        spt_json_add4(o, field, value);
+    else
+        cJSON_AddNullToObject(o, field);
+}
+
+static cJSON *method_json(const table *t, size_t i)
+{
+    const spt_choice *c = choice_of(t, i);
+    const spt_method_words *w = words_of(t, i);
+    const spt_drafter *d = &t->survey->drafters[i];
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "method", spt_drafter_name(d->method));
+    cJSON_AddStringToObject(o, "shape", d->shape);
+    cJSON_AddStringToObject(o, "needs", w->needs);
+    cJSON_AddStringToObject(o, "training", w->training);
+    cJSON_AddStringToObject(o, "training_source", w->training_source);
+    cJSON_AddStringToObject(o, "passes", w->passes);
+    cJSON_AddNumberToObject(o, "weight_bytes",
+                            spt_drafter_weight_bytes(d, &t->survey->target));
+    spt_json_add4(o, "draft_4_us", common_us(t, i));
+    add_number(o, "draft_length", c->known, c->draft_length);
+    add_number(o, "expected_length", c->known, c->expected_length);
+    spt_json_add4(o, "target_us", c->target_us);
+    add_number(o, "draft_us", c->known, c->draft_us);
+    add_number(o, "verify_us", c->known, c->verify_us);
+    add_number(o, "speedup", c->known, c->speedup);
+    spt_json_add4(o, "memory_bytes", c->memory_bytes);
+    cJSON_AddStringToObject(o, "wins", w->wins);
+    cJSON_AddStringToObject(o, "loses", w->loses);
+    cJSON_AddStringToObject(o, "acceptance", c->table ? c->table->source : "");
+    cJSON_AddStringToObject(o, "reason", c->reason);
+    cJSON_AddStringToObject(o, "evidence", c->evidence);
+    return o;
+}
+
+static cJSON *table_json(const table *t)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "schema", "spectune.methods/1");
+    cJSON_AddStringToObject(o, "board", t->survey->board.name);
+    cJSON_AddStringToObject(o, "model", t->survey->target.name);
+    cJSON_AddNumberToObject(o, "batch", t->step.batch);
+    cJSON_AddNumberToObject(o, "context", t->step.context);
+    cJSON_AddStringToObject(o, "workload", t->workload);
+    cJSON *list = cJSON_AddArrayToObject(o, "methods");
+    for (size_t i = 0; i < t->survey->input.n_drafters; i++)
+        cJSON_AddItemToArray(list, method_json(t, i));
+    return o;
+}
+
+static spt_status run(spt_survey *survey, const spt_survey_options *o,
+                      const char *workload, bool json, spt_error *err)
+{
+    spt_target target;
+    spt_choices choices;
+    cJSON *root = NULL;
+    spt_method_words words[SPT_METHOD_COUNT];
+    SPT_TRY(spt_survey_open(survey, o, err));
+    SPT_TRY(spt_survey_load(survey, &target, err));
+    SPT_TRY(spt_survey_take(survey, &target, err));
+    SPT_TRY(spt_survey_workload(survey, workload, err));
+    spt_status status =
+        spt_methods_read(spt_gen_root(survey->builder.gen), &root, words, err);
+    if (status == SPT_OK)
+        status = spt_choose(&survey->input, &choices, err);
+    if (status == SPT_OK) {
+        const table t = {
+            survey, &choices, words, workload,
+            spt_survey_step(survey, survey->batches[0], o->contexts.values[0])};
+        if (json)
+            spt_print_json(table_json(&t));
+        else
+            print_table(&t);
+        spt_choices_free(&choices);
+    }
+    cJSON_Delete(root);
+    return status;
+}
+
+int spt_cmd_methods(int argc, char **argv)
+{
+    bool json = false;
+    const char *workload = "code";
+    spt_survey_options o = {
+        .head_dim = 128,
+        .batches = {1, {1}},
+        .contexts = {1, {8192}},
+        .drafters = {6,
+                     {"external", "eagle3", "mtp", "dflash", "dspark",
+                      "ngram"}},
+    };
+    const spt_option options[] = {
+#define SPT_SURVEY_OPTION SPT_SURVEY_ROW
+#include "survey.def"
+#undef SPT_SURVEY_OPTION
+        {"heads", 0, SPT_OPTION_TEXT, &o.heads, "Q/KV",
+         "query heads / KV heads, for a stand-in", 0, 0},
+        {"workload", 0, SPT_OPTION_TEXT, &workload, "NAME",
+         "what is written: a word of the acceptance tables (code)", 0, 0},
+        {"json", 0, SPT_OPTION_FLAG, &json, NULL, "print one JSON object", 0,
+         0},
+    };
+    const spt_usage usage = {
+        .command = "spectune methods",
+        .summary = "Shows the drafting methods side by side for a target: "
+                   "needs, training, time, expected length, speedup. Of "
+                   "several batches or contexts the first counts.",
+        .options = options,
+        .count = sizeof options / sizeof *options,
+    };
+    int code = spt_options(&usage, argc, argv, NULL);
+    if (code >= 0)
+        return code;
+    spt_error err = {0};
+    spt_survey survey = {0};
+    o.batches.count = o.contexts.count = 1;
+    spt_status status = run(&survey, &o, workload, json, &err);
+    spt_survey_close(&survey);
+    return status == SPT_OK ? 0 : spt_exit_error("spectune methods", &err);
+}

@@ -1,0 +1,399 @@
+/*
+ * spectune why: one choice of draft length taken apart. The terms of the
+ * verify step around it, the term that makes longer drafts dear, and what
+ * would change the answer: batch, context, acceptance.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boards.h"
+#include "commands.h"
+#include "json.h"
+#include "options.h"
+#include "pick.h"
+#include "show.h"
+#include "survey.h"
+
+enum { SHOWN_MAX = 6, BATCH_MAX = 4096, CONTEXT_MAX = 1 << 22 };
+
+typedef struct length {
+    int draft_length, rows;
+    spt_step_terms terms;
+    double verify_us, draft_us, speedup; /* speedup negative: unknown */
+    double expected; /* E[L], negative: unknown */
+} length;
+
+/* Where the answer becomes another one; 0 = nowhere that was looked at. */
+typedef struct flip {
+    double at;
+    int draft_length; /* from there on */
+} flip;
+
+typedef struct account {
+    const spt_survey *survey;
+    const spt_drafter *drafter;
+    const spt_table *table;
+    const char *workload;
+    bool borrowed;
+    spt_step step;
+    spt_pick pick;
+    length lengths[SHOWN_MAX];
+    int count;
+    spt_term dear; /* what grows most beyond the choice */
+    double dear_share; /* of the growth */
+    flip batch, batch_off, context, worse, better;
+} account;
+
+static length length_of(const account *a, int d)
+{
+    length l = {.draft_length = d};
+    const spt_target *t = a->step.target;
+    double sum = d ? a->table->expected[d] : 0;
+    l.rows = (int)(t->q_heads / t->kv_heads) * (1 + d);
+    spt_step_verify_terms(&a->step, d, &l.terms);
+    l.verify_us = spt_step_total_us(&l.terms);
+    l.draft_us = spt_step_draft_us(&a->step, a->drafter, d);
+    l.speedup = spt_pick_speedup(&a->step, a->drafter, a->table, d);
+    l.expected = sum < 0 ? -1 : 1 + (d ? a->table->match_rate : 0) * sum;
+    return l;
+}
+
+/* 0, the pick and its neighbours, some more, the last that kernels offer. */
+static void make_lengths(account *a)
+{
+    int pick = a->pick.draft_length, shown = -1;
+    const int wanted[SHOWN_MAX] = {0,        pick - 1, pick,
+                                   pick + 1, pick + 4, SPT_DRAFT_MAX};
+    for (int i = 0; i < SHOWN_MAX; i++)
+        if (wanted[i] > shown && wanted[i] <= a->drafter->max_draft) {
+            shown = wanted[i];
+            a->lengths[a->count++] = length_of(a, shown);
+        }
+}
+
+/* Of the step from the pick to four drafts more, the term that grows most. */
+static void find_dear(account *a)
+{
+    spt_step_terms now, then;
+    int pick = a->pick.draft_length;
+    int more = pick + 4 <= SPT_DRAFT_MAX ? pick + 4 : SPT_DRAFT_MAX;
+    double growth = 0;
+    spt_step_verify_terms(&a->step, pick, &now);
+    spt_step_verify_terms(&a->step, more, &then);
+    for (int i = 0; i < SPT_TERM_COUNT; i++) {
+        double grown = then.us[i] - now.us[i];
+        growth += grown;
+        if (grown > then.us[a->dear] - now.us[a->dear])
+            a->dear = (spt_term)i;
+    }
+    double grown = then.us[a->dear] - now.us[a->dear];
+    a->dear_share = growth > 0 ? grown / growth : 0;
+}
+
+static void find_batches(account *a)
+{
+    spt_step step = a->step;
+    for (step.batch *= 2; step.batch <= BATCH_MAX; step.batch *= 2) {
+        spt_pick pick = spt_pick_length(&step, a->drafter, a->table);
+        if (pick.draft_length < 0)
+            return;
+        if (!a->batch.at && pick.draft_length != a->pick.draft_length)
+            a->batch = (flip){step.batch, pick.draft_length};
+        if (pick.draft_length == 0) {
+            a->batch_off = (flip){step.batch, 0};
+            return;
+        }
+    }
+}
+
+static void find_context(account *a)
+{
+    spt_step step = a->step;
+    double from = step.context < 512 ? 512 : step.context;
+    for (step.context = from * 2; step.context <= CONTEXT_MAX;
+         step.context *= 2) {
+        spt_pick pick = spt_pick_length(&step, a->drafter, a->table);
+        if (pick.draft_length < 0)
+            return;
+        if (pick.draft_length != a->pick.draft_length) {
+            a->context = (flip){step.context, pick.draft_length};
+            return;
+        }
+    }
+}
+
+/* Drafts kept less often, or more, by hundredths. */
+static flip find_acceptance(const account *a, double step)
+{
+    for (int i = 1; i <= 60; i++) {
+        double factor = 1 + step * i;
+        spt_table table = spt_pick_scaled(a->table, factor);
+        if (table.expected[1] < 0)
+            break;
+        spt_pick pick = spt_pick_length(&a->step, a->drafter, &table);
+        if (pick.draft_length >= 0 && pick.draft_length != a->pick.draft_length)
+            return (flip){factor, pick.draft_length};
+    }
+    return (flip){0};
+}
+
+static void make_account(account *a)
+{
+    make_lengths(a);
+    find_dear(a);
+    find_batches(a);
+    find_context(a);
+    a->worse = find_acceptance(a, -0.01);
+    a->better = find_acceptance(a, 0.01);
+}
+
+/* Draft lengths side by side, one term below the other. */
+static void print_cell(double value, const char *format)
+{
+    char text[24] = "-";
+    if (value >= 0)
+        snprintf(text, sizeof text, format, value);
+    printf(" %9s", text);
+}
+
+static void print_times(const account *a, const char *name,
+                        double (*time)(const length *l, int term), int term)
+{
+    char text[24];
+    printf("%-14s", name);
+    for (int i = 0; i < a->count; i++)
+        printf(" %9s",
+               spt_time_text(time(&a->lengths[i], term), text, sizeof text));
+    putchar('\n');
+}
+
+static double term_us(const length *l, int term)
+{
+    return l->terms.us[term];
+}
+
+static double verify_us(const length *l, int term)
+{
+    (void)term;
+    return l->verify_us;
+}
+
+static double draft_us(const length *l, int term)
+{
+    (void)term;
+    return l->draft_us;
+}
+
+static void print_lengths(const account *a)
+{
+    printf("\n%-14s", "D");
+    for (int i = 0; i < a->count; i++)
+        printf(" %s%*d",
+               a->lengths[i].draft_length == a->pick.draft_length ? ">" : " ",
+               8, a->lengths[i].draft_length);
+    printf("\n%-14s", "rows");
+    for (int i = 0; i < a->count; i++)
+        printf(" %9d", a->lengths[i].rows);
+    putchar('\n');
+    for (int t = 0; t < SPT_TERM_COUNT; t++)
+        if (a->lengths[0].terms.us[t] > 0)
+            print_times(a, spt_term_name((spt_term)t), term_us, t);
+    print_times(a, "verify", verify_us, 0);
+    print_times(a, "draft", draft_us, 0);
+    printf("%-14s", "E[L]");
+    for (int i = 0; i < a->count; i++)
+        print_cell(a->lengths[i].expected, "%.2f");
+    printf("\n%-14s", "speed");
+    for (int i = 0; i < a->count; i++)
+        print_cell(a->lengths[i].speedup, "%.2fx");
+    putchar('\n');
+}
+
+static void print_flips(const account *a)
+{
+    char text[200], context[24];
+    printf("\nWhat would change the answer\n");
+    if (a->batch.at)
+        snprintf(text, sizeof text, "from batch %.0f on: D = %d", a->batch.at,
+                 a->batch.draft_length);
+    else
+        snprintf(text, sizeof text, "no larger one that fits");
+    if (a->batch_off.at && a->batch_off.at != a->batch.at)
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "; from batch %.0f on drafts do not pay", a->batch_off.at);
+    spt_print_labelled("  batch", text);
+    if (a->context.at)
+        snprintf(
+            text, sizeof text, "from context %s on: D = %d",
+            spt_tokens_text((int64_t)a->context.at, context, sizeof context),
+            a->context.draft_length);
+    else
+        snprintf(text, sizeof text, "no longer one that fits");
+    spt_print_labelled("  context", text);
+    if (a->worse.at)
+        snprintf(text, sizeof text,
+                 "drafts kept %.0f %% less often each: D = %d",
+                 100 * (1 - a->worse.at), a->worse.draft_length);
+    else
+        snprintf(text, sizeof text, "not known by position");
+    if (a->better.at)
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "; %.0f %% more often: D = %d", 100 * (a->better.at - 1),
+                 a->better.draft_length);
+    spt_print_labelled("  kept", text);
+}
+
+static void print_account(const account *a)
+{
+    char text[500], context[24];
+    const spt_target *t = a->step.target;
+    spt_print_labelled("board", a->step.board->title);
+    snprintf(text, sizeof text, "%s, %s, %.1f GB, %lld/%lld heads", t->name,
+             t->weights, t->weight_bytes / 1e9, (long long)t->q_heads,
+             (long long)t->kv_heads);
+    spt_print_labelled("target", text);
+    snprintf(text, sizeof text, "%s: %s", a->drafter->name, a->drafter->shape);
+    spt_print_labelled("drafter", text);
+    snprintf(text, sizeof text, "batch %d, context %s, %s: %s with %s%s",
+             a->step.batch,
+             spt_tokens_text((int64_t)a->step.context, context, sizeof context),
+             a->workload, a->table->drafter, a->table->target,
+             a->borrowed ? " (another target's)" : "");
+    spt_print_labelled("load", text);
+    snprintf(text, sizeof text, "D = %d, %.2f times plain decoding",
+             a->pick.draft_length, a->pick.speedup);
+    spt_print_labelled("choice", text);
+    print_lengths(a);
+    snprintf(text, sizeof text,
+             "%s: %.0f %% of what verification takes more with longer drafts",
+             spt_term_name(a->dear), 100 * a->dear_share);
+    printf("\n");
+    spt_print_labelled("dear", text);
+    print_flips(a);
+    printf("\nTimes are modelled.\n");
+}
+
+static void add_flip(cJSON *o, const char *name, flip f)
+{
+    if (!f.at) {
+        cJSON_AddNullToObject(o, name);
+        return;
+    }
+    cJSON *item = cJSON_AddObjectToObject(o, name);
+    spt_json_add4(item, "at", f.at);
+    cJSON_AddNumberToObject(item, "draft_length", f.draft_length);
+}
+
+static cJSON *length_json(const length *l)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "draft_length", l->draft_length);
+    cJSON_AddNumberToObject(o, "rows", l->rows);
+    cJSON *terms = cJSON_AddObjectToObject(o, "terms_us");
+    for (int i = 0; i < SPT_TERM_COUNT; i++)
+        spt_json_add4(terms, spt_term_name((spt_term)i), l->terms.us[i]);
+    spt_json_add4(o, "verify_us", l->verify_us);
+    spt_json_add4(o, "draft_us", l->draft_us);
+    spt_json_add4(o, "expected_length", l->expected < 0 ? NAN : l->expected);
+    spt_json_add4(o, "speedup", l->speedup < 0 ? NAN : l->speedup);
+    return o;
+}
+
+static cJSON *account_json(const account *a)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "schema", "spectune.why/1");
+    cJSON_AddStringToObject(o, "board", a->step.board->name);
+    cJSON_AddStringToObject(o, "model", a->step.target->name);
+    cJSON_AddStringToObject(o, "drafter", a->drafter->name);
+    cJSON_AddStringToObject(o, "workload", a->workload);
+    cJSON_AddNumberToObject(o, "batch", a->step.batch);
+    cJSON_AddNumberToObject(o, "context", a->step.context);
+    cJSON_AddNumberToObject(o, "draft_length", a->pick.draft_length);
+    spt_json_add4(o, "speedup", a->pick.speedup);
+    cJSON *lengths = cJSON_AddArrayToObject(o, "lengths");
+    for (int i = 0; i < a->count; i++)
+        cJSON_AddItemToArray(lengths, length_json(&a->lengths[i]));
+    cJSON_AddStringToObject(o, "dear", spt_term_name(a->dear));
+    spt_json_add4(o, "dear_share", a->dear_share);
+    cJSON *flips = cJSON_AddObjectToObject(o, "flips");
+    add_flip(flips, "batch", a->batch);
+    add_flip(flips, "batch_off", a->batch_off);
+    add_flip(flips, "context", a->context);
+    add_flip(flips, "acceptance_down", a->worse);
+    add_flip(flips, "acceptance_up", a->better);
+    cJSON_AddStringToObject(o, "evidence", "modelled");
+    return o;
+}
+
+static spt_status run(spt_survey *s, const spt_survey_options *o,
+                      const char *workload, bool json, spt_error *err)
+{
+    spt_target target;
+    SPT_TRY(spt_survey_open(s, o, err));
+    SPT_TRY(spt_survey_load(s, &target, err));
+    SPT_TRY(spt_survey_take(s, &target, err));
+    SPT_TRY(spt_survey_workload(s, workload, err));
+    account a = {.survey = s, .drafter = &s->drafters[0], .workload = workload};
+    a.step = spt_survey_step(s, s->batches[0], o->contexts.values[0]);
+    a.table = spt_choose_table(&s->input, a.drafter, workload, &a.borrowed);
+    if (!a.table)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--drafter %s: no acceptance table for %s on %s, "
+                        "expected --acceptance FILE with one",
+                        a.drafter->name, s->target.name, workload);
+    a.pick = spt_pick_length(&a.step, a.drafter, a.table);
+    if (a.pick.draft_length < 0)
+        return spt_fail(err, SPT_E_UNSUPPORTED,
+                        "%s at batch %d and context %lld does not fit %s",
+                        s->target.name, a.step.batch, (long long)a.step.context,
+                        s->board.name);
+    make_account(&a);
+    if (json)
+        spt_print_json(account_json(&a));
+    else
+        print_account(&a);
+    return SPT_OK;
+}
+
+int spt_cmd_why(int argc, char **argv)
+{
+    bool json = false;
+    const char *workload = "code";
+    spt_survey_options o = {
+        .head_dim = 128,
+        .batches = {1, {1}},
+        .contexts = {1, {8192}},
+        .drafters = {1, {"eagle3"}},
+    };
+    const spt_option options[] = {
+#define SPT_SURVEY_OPTION SPT_SURVEY_ROW
+#include "survey.def"
+#undef SPT_SURVEY_OPTION
+        {"heads", 0, SPT_OPTION_TEXT, &o.heads, "Q/KV",
+         "query heads / KV heads, for a stand-in", 0, 0},
+        {"drafter", 0, SPT_OPTION_TEXT, &o.drafters.values[0], "NAME",
+         "the drafter (eagle3)", 0, 0},
+        {"workload", 0, SPT_OPTION_TEXT, &workload, "NAME",
+         "what is written: a word of the acceptance tables (code)", 0, 0},
+        {"json", 0, SPT_OPTION_FLAG, &json, NULL, "print one JSON object", 0,
+         0},
+    };
+    const spt_usage usage = {
+        .command = "spectune why",
+        .summary = "Takes one choice of draft length apart: what the step's "
+                   "time is made of, which part makes longer drafts dear, and "
+                   "what would change the answer.",
+        .options = options,
+        .count = sizeof options / sizeof *options,
+    };
+    int code = spt_options(&usage, argc, argv, NULL);
+    if (code >= 0)
+        return code;
+    spt_error err = {0};
+    spt_survey survey = {0};
+    spt_status status = run(&survey, &o, workload, json, &err);
+    spt_survey_close(&survey);
+    return status == SPT_OK ? 0 : spt_exit_error("spectune why", &err);
+}
