@@ -155,10 +155,57 @@ static void cp_async(const sim_insn *in, sim_warp *w, uint8_t *regs,
     }
 }
 
+/* Lanes that read all their bytes, and those that read none; false: others. */
+static bool whole_or_none(const sim_insn *in, const uint8_t *regs,
+                          uint32_t bytes, uint32_t exec, uint32_t *whole)
+{
+    uint8_t size[SIM_LANES];
+    uint32_t part = 0;
+    source_sizes(in, regs, bytes, size);
+    *whole = 0;
+    for (unsigned l = 0; l < SIM_LANES; l++) {
+        *whole |= (uint32_t)(size[l] == bytes) << l;
+        part |= (uint32_t)(size[l] && size[l] != bytes) << l;
+    }
+    *whole &= exec;
+    return !(part & exec);
+}
+
+/*
+ * Without checks nobody is told of a missing wait: a copy is done when it is
+ * issued, which is one of the moments that the rules allow.
+ */
 static void op_cp_async(const sim_insn *in, sim_warp *w, uint8_t *regs,
                         uint32_t exec)
 {
-    cp_async(in, w, regs, exec, false);
+    const sim_args *args = in->args;
+    uint32_t bytes = *(const uint8_t *)(regs + args->arg[args->first[2]].slot);
+    uint32_t whole;
+    if (!exec || !whole_or_none(in, regs, bytes, exec, &whole)) {
+        cp_async(in, w, regs, exec, false);
+        return;
+    }
+    sim_access from, to;
+    fill_access(&from, in, w, whole, bytes, false, false);
+    from.failed = 0;
+    if (whole) {
+        sim_access_addresses(&args->arg[args->first[1]], w, regs, from.addr);
+        sim_access_resolve(&from, PTX_GLOBAL);
+    }
+    fill_access(&to, in, w, exec & ~from.failed, bytes, true, false);
+    to.count = SIM_COUNT_ASYNC;
+    sim_access_addresses(&args->arg[args->first[0]], w, regs, to.addr);
+    if (to.exec)
+        sim_access_resolve(&to, PTX_SHARED);
+    static const uint8_t zeros[16];
+    for (uint32_t rest = to.exec & ~to.failed; rest; rest &= rest - 1) {
+        unsigned l = sim_first_lane(rest);
+        const uint8_t *at = whole >> l & 1 ? from.at[l] : zeros;
+        if (bytes == 16)
+            memcpy(to.at[l], at, 16);
+        else
+            memcpy(to.at[l], at, bytes);
+    }
 }
 
 static void op_cp_async_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,

@@ -3,7 +3,8 @@
  *
  * A copy is done at the moment its thread has waited for it, not before: that
  * is as late as the rules allow, so that a missing wait shows. Until then the
- * destination's bytes are marked as in flight.
+ * destination's bytes are marked as in flight. Without checks it is done when
+ * it is issued, which the rules allow too.
  */
 #ifndef SPT_SIM_ASYNC_H
 #define SPT_SIM_ASYNC_H

@@ -83,6 +83,11 @@ lop3_lanes(const sim_insn *in, const uint8_t *regs, uint32_t *to)
     const v8u *b = (const v8u *)(const void *)(regs + in->b);
     const v8u *c = (const v8u *)(const void *)(regs + in->c);
     uint32_t lut = (uint32_t)in->src->operands[4].value;
+    if (lut == 0xea) { /* the one that packs bit fields */
+        for (int i = 0; i < 4; i++)
+            ((v8u *)(void *)to)[i] = (a[i] & b[i]) | c[i];
+        return;
+    }
     for (int i = 0; i < 4; i++) {
         v8u r = {0};
         for (unsigned k = 0; k < 8; k++) {
