@@ -32,7 +32,7 @@ part() {
 : >"$out/summary.txt"
 part machine 20 nvidia-smi -q
 # Builds from a tree that is set up (make deps needs a network).
-part build 150 make -j"$(nproc)" all || exit 1
+part build 110 make -j"$(nproc)" all || exit 1
 part doctor 20 "$program" doctor --json
 arch=${ARCH:-$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader |
     head -1 | tr -d '.' | sed 's/^/sm/')}
@@ -51,7 +51,7 @@ case $(nvidia-smi --query-gpu=name --format=csv,noheader | head -1) in
 *) board= ;;
 esac
 
-# The same problems that tests run on sim, now on the GPU.
+# proofs FILE: the same problems that tests run on sim, now on the GPU.
 proofs() {
     local bad=0 line
     while read -r line; do
@@ -59,20 +59,21 @@ proofs() {
         # The architecture of the problem gives way to the GPU's.
         line=$(printf '%s\n' "$line" | sed -E "s/--arch +[a-z0-9]+/--arch $arch/")
         # shellcheck disable=SC2086
-        if "$program" prove --device gpu --json $line >"$out/proof.json"; then
+        if "$program" prove $line --device gpu --json >"$out/proof.json"; then
             echo "ok: $line"
         else
             bad=$((bad + 1))
             echo "FAILED: $line"
         fi
         cat "$out/proof.json" >>"$out/proofs.json"
-    done <tests/kernels/problems.txt
+    done <"tests/kernels/$1.txt"
     rm -f "$out/proof.json"
     return "$bad"
 }
 export -f proofs
 export out arch program
-part prove 120 bash -c proofs
+part prove 110 bash -c "proofs problems"
+part operators 55 bash -c "proofs operators"
 part tune 140 "$program" --arch "$arch" ${board:+--board "$board"} --heads "$heads" --effort measure \
     -o "$out/tuned" --json
 part verify 20 "$program" pack verify "$out/tuned/pack"

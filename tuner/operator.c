@@ -294,11 +294,11 @@ spt_status spt_op_case_make(const spt_operator *op, const spt_config *values,
     *c = (spt_op_case){
         .op = op, .values = *values, .first = first, .rows = rows};
     spt_status status = op->make(c, err);
+    if (status == SPT_OK && !c->failed)
+        op->reference(c);
     if (status == SPT_OK && c->failed)
         status = spt_fail(err, SPT_E_MEMORY, "%s: out of memory", op->name);
-    if (status == SPT_OK)
-        op->reference(c);
-    else
+    if (status != SPT_OK)
         spt_op_case_free(c);
     return status;
 }

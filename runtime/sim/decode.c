@@ -546,13 +546,19 @@ static void note_calls(decoder *d)
 {
     for (uint32_t i = 0; i < d->func->n_insns; i++) {
         const ptx_insn *src = &d->func->insns[i];
+        d->code->allocates |= src->op == PTX_OP_ALLOCA;
         if (src->op != PTX_OP_CALL)
             continue;
         d->code->calls = true;
-        if (src->operands[0].kind == PTX_FUNCTION)
-            spt_buf_add(&d->callees, &src->operands[0].index, sizeof(uint32_t));
-        else
+        if (src->operands[0].kind != PTX_FUNCTION) {
             d->code->calls_unknown = true;
+            continue;
+        }
+        uint32_t index = src->operands[0].index;
+        const ptx_func *callee = &d->program->module->funcs[index];
+        spt_buf_add(&d->callees, &index, sizeof index);
+        d->code->communicates |=
+            !callee->defined && sim_extern_communicates(callee->name);
     }
 }
 

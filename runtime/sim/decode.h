@@ -58,7 +58,7 @@ struct sim_code {
     sim_filled *filled;
     uint32_t n_filled;
     uint64_t frame_bytes; /* local memory of one frame, aligned */
-    bool calls, calls_unknown, communicates;
+    bool calls, calls_unknown, communicates, allocates;
     uint32_t *callees;
     uint32_t n_callees;
 };
@@ -104,8 +104,13 @@ sim_op sim_compare_op(const ptx_insn *insn);
 /* set and setp of packed halves are one operation. */
 bool sim_compares_packed(const ptx_insn *insn);
 bool sim_takes_three(const ptx_insn *insn); /* min and max: not two */
+/* engine_call.c: alloca, stacksave, stackrestore; NULL. */
+sim_op sim_stack_op(const ptx_insn *insn);
 /* engine_convert.c: cvt.pack and other conversions lane by lane; NULL. */
 sim_op sim_convert_op(const ptx_insn *insn);
+
+/* engine_extern.c: a declared function that lets CTAs see each other's work. */
+bool sim_extern_communicates(const char *name);
 
 #define SIM_NO_GUARD UINT32_MAX
 

@@ -61,7 +61,7 @@ static uint64_t depth_bytes(const sim_program *program, uint32_t func,
     uint64_t most = 0;
     if (!code)
         return 0;
-    if (depth > CALL_DEPTH || code->calls_unknown)
+    if (depth > CALL_DEPTH || code->calls_unknown || code->allocates)
         return UINT64_MAX;
     for (uint32_t i = 0; i < code->n_callees; i++) {
         uint64_t bytes = depth_bytes(program, code->callees[i], depth + 1);

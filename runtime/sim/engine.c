@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine_int.h"
+#include "engine_print.h"
 
 enum {
     QUANTUM = 4096, /* warp instructions of a group before others may */
@@ -419,6 +420,7 @@ typedef struct run {
     int fault;
     bool no_memory;
     uint64_t *visits; /* (blocks, 2) sums */
+    sim_prints prints;
 } run;
 
 static void end_cta(run *r, sim_cta *cta)
@@ -428,10 +430,12 @@ static void end_cta(run *r, sim_cta *cta)
     if (cta->counts)
         sim_counts_end(r->counts, cta->index, cta->counts);
     cta->running = false;
-    if (!cta->fault)
+    if (!cta->fault && !cta->print->size)
         return;
     pthread_mutex_lock(&r->lock);
-    if (cta->index < r->fault_at) {
+    if (!r->launch.serial)
+        sim_prints_add(&r->prints, cta->index, cta->print);
+    if (cta->fault && cta->index < r->fault_at) {
         r->fault_at = cta->index;
         r->fault = cta->fault;
     }
@@ -450,7 +454,8 @@ static void add_visits(run *r, const uint64_t *visits)
 static void *work(void *user)
 {
     run *r = user;
-    sim_cta cta = {0};
+    spt_buf print = {0};
+    sim_cta cta = {.print = &print};
     uint64_t *visits =
         spt_calloc(2 * r->launch.args.program->n_blocks, sizeof *visits);
     bool good = visits && open_cta(&cta, &r->launch, visits);
@@ -469,6 +474,7 @@ static void *work(void *user)
     else
         add_visits(r, visits);
     close_cta(&cta);
+    spt_buf_free(&print);
     spt_free(visits);
     return NULL;
 }
@@ -481,9 +487,12 @@ static void run_serial(run *r)
     sim_cta *ctas = spt_calloc(window, sizeof *ctas);
     uint32_t blocks = r->launch.args.program->n_blocks;
     uint64_t *visits = spt_calloc(2 * blocks, sizeof *visits);
+    spt_buf print = {0};
     bool good = ctas && visits;
-    for (uint64_t i = 0; good && i < window; i++)
+    for (uint64_t i = 0; good && i < window; i++) {
+        ctas[i].print = &print;
         good = open_cta(&ctas[i], &r->launch, visits);
+    }
     while (good && ended < n && !r->fault)
         for (uint64_t i = 0; good && i < window && !r->fault; i++) {
             sim_cta *cta = &ctas[i];
@@ -500,6 +509,7 @@ static void run_serial(run *r)
     if (good)
         add_visits(r, visits);
     r->no_memory = !good;
+    sim_prints_add(&r->prints, 0, &print);
     for (uint64_t i = 0; ctas && i < window; i++)
         close_cta(&ctas[i]);
     spt_free(ctas);
@@ -652,6 +662,7 @@ int sim_launch_run(const sim_launch_args *args, spt_sim_counters *sum,
         run_serial(&r);
     else
         run_parallel(&r);
+    sim_prints_flush(&r.prints);
     if (r.counts)
         sim_launch_counts_finish(r.counts, sum);
     sim_launch_counts_free(r.counts);

@@ -107,6 +107,7 @@ typedef struct sim_frame {
     uint32_t lanes; /* that have not returned yet */
     uint32_t depth; /* 0: the kernel */
     uint64_t local_base; /* local address of this frame */
+    uint64_t taken[SIM_LANES]; /* bytes behind it that alloca has given */
     struct sim_frame *older; /* all frames of the warp */
 } sim_frame;
 
@@ -185,6 +186,7 @@ struct sim_cta {
     uint64_t instructions; /* run so far */
     int fault; /* CUresult that ends the launch; 0 = none */
     sim_counts *counts; /* of this CTA; NULL: counters are off */
+    spt_buf *print; /* what its threads print */
     void *memory; /* of the memory spaces, per CTA */
     uint32_t warps_done;
     bool running;

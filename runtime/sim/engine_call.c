@@ -4,7 +4,16 @@
 #include <string.h>
 
 #include "access.h"
-#include "engine_int.h"
+#include "engine_args.h"
+
+/* The first local address that no lane of the frame uses. */
+static uint64_t end_of(const sim_frame *frame)
+{
+    uint64_t most = 0;
+    for (unsigned l = 0; l < SIM_LANES; l++)
+        most = frame->taken[l] > most ? frame->taken[l] : most;
+    return (frame->local_base + frame->code->frame_bytes + most + 15) / 16 * 16;
+}
 
 sim_frame *sim_frame_new(sim_warp *w, sim_frame *parent, const sim_code *code,
                          uint32_t lanes)
@@ -32,8 +41,8 @@ sim_frame *sim_frame_new(sim_warp *w, sim_frame *parent, const sim_code *code,
     frame->code = code;
     frame->lanes = lanes;
     frame->depth = parent ? parent->depth + 1 : 0;
-    frame->local_base =
-        parent ? parent->local_base + parent->code->frame_bytes : 0;
+    frame->local_base = parent ? end_of(parent) : 0;
+    memset(frame->taken, 0, sizeof frame->taken);
     memset(frame->regs, 0, code->constants_at);
     memcpy(frame->regs + code->constants_at, code->constants,
            code->constants_bytes);
@@ -66,12 +75,12 @@ void sim_frame_free(sim_warp *w, sim_frame *frame)
     w->free_frames = frame;
 }
 
-static uint8_t *local_byte(const sim_warp *w, uint64_t at, unsigned lane)
+uint8_t *sim_local_byte(const sim_warp *w, uint64_t at, unsigned lane)
 {
     return w->local + ((at / 4) * SIM_LANES + lane) * 4 + at % 4;
 }
 
-static void mark_written(sim_warp *w, const uint8_t *byte, uint32_t bytes)
+void sim_local_written(sim_warp *w, const uint8_t *byte, uint32_t bytes)
 {
     sim_warp_memory *mem = w->memory;
     if (!mem || !mem->local_bits)
@@ -91,13 +100,13 @@ static void copy_local(sim_warp *w, uint64_t to, uint64_t from, uint64_t size,
         for (unsigned l = 0; l < SIM_LANES; l++) {
             if (!(lanes >> l & 1))
                 continue;
-            uint8_t *d = local_byte(w, to + i, l);
-            const uint8_t *s = local_byte(w, from + i, l);
+            uint8_t *d = sim_local_byte(w, to + i, l);
+            const uint8_t *s = sim_local_byte(w, from + i, l);
             *d = *s;
             uint64_t bit = (uint64_t)(s - w->local);
             if (mem && mem->local_bits &&
                 mem->local_bits[bit / 64] >> bit % 64 & 1)
-                mark_written(w, d, 1);
+                sim_local_written(w, d, 1);
         }
 }
 
@@ -127,9 +136,9 @@ static void pass_arguments(const sim_insn *in, sim_warp *w, uint8_t *regs,
         for (unsigned l = 0; l < SIM_LANES; l++)
             for (uint32_t k = 0;
                  lanes >> l & 1 && k < args[i].width && k < param->size; k++) {
-                uint8_t *d = local_byte(w, to + k, l);
+                uint8_t *d = sim_local_byte(w, to + k, l);
                 *d = regs[args[i].slot + l * args[i].width + k];
-                mark_written(w, d, 1);
+                sim_local_written(w, d, 1);
             }
     }
 }
@@ -157,7 +166,7 @@ static void take_results(sim_warp *w, const sim_frame *frame, uint32_t lanes)
             for (uint32_t k = 0;
                  lanes >> l & 1 && k < args[i].width && k < result->size; k++)
                 parent->regs[args[i].slot + l * args[i].width + k] =
-                    *local_byte(w, from + k, l);
+                    *sim_local_byte(w, from + k, l);
     }
 }
 
@@ -168,36 +177,6 @@ static void call_report(const sim_insn *in, sim_warp *w, uint32_t exec,
     sim_place_of(w, in, (unsigned)__builtin_ctz(exec), &place);
     sim_report_add(kind, &place, 0, 1, 0, detail);
     sim_fault(w, result);
-}
-
-/* Functions that a module only declares: what CUDA's runtime brings. */
-static bool call_external(const sim_insn *in, sim_warp *w,
-                          const ptx_func *callee, uint32_t exec)
-{
-    const ptx_operand *list = &in->src->operands[1];
-    const ptx_func *caller = w->frame->code->func;
-    if (!strcmp(callee->name, "__assertfail")) {
-        call_report(in, w, exec, SPT_SIM_ASSERT, NULL, 710);
-        return true;
-    }
-    if (strcmp(callee->name, "vprintf") != 0) {
-        call_report(in, w, exec, SPT_SIM_CALL, callee->name, 719);
-        return true;
-    }
-    for (uint32_t i = 0; i < list->count; i++) {
-        const ptx_operand *operand = &caller->vectors[list->index + i];
-        const ptx_var *var = var_of(w, operand->index);
-        for (uint32_t k = 0; operand->kind == PTX_ADDRESS && k < var->size; k++)
-            for (unsigned l = 0; l < SIM_LANES; l++) {
-                uint8_t *d =
-                    local_byte(w, w->frame->local_base + var->offset + k, l);
-                if (exec >> l & 1) {
-                    *d = 0;
-                    mark_written(w, d, 1);
-                }
-            }
-    }
-    return true;
 }
 
 /* The function that a lane calls; NULL when its address is none. */
@@ -241,8 +220,8 @@ void sim_call_run(const sim_insn *in, sim_warp *w, uint8_t *regs, uint32_t exec)
     if (rest)
         sim_group_add(w, in + 1, w->frame, rest, SIM_READY, 0, 0);
     if (!code) {
-        if (call_external(in, w, callee, lanes))
-            sim_group_add(w, in + 1, w->frame, lanes, SIM_READY, 0, 0);
+        sim_extern_run(in, w, regs, callee, lanes);
+        sim_group_add(w, in + 1, w->frame, lanes, SIM_READY, 0, 0);
         return;
     }
     sim_frame *frame = sim_frame_new(w, w->frame, code, lanes);
@@ -264,4 +243,62 @@ void sim_call_return(sim_warp *w, uint32_t lanes)
     frame->lanes &= ~lanes;
     if (!frame->lanes)
         sim_frame_free(w, frame);
+}
+
+/* ---- alloca: local memory behind the frame, by lane ---- */
+
+static uint64_t stack_base(const sim_warp *w)
+{
+    return w->frame->local_base + w->frame->code->frame_bytes;
+}
+
+OP(stack_save)
+{
+    EACH_LANE
+    put(arg_of(in, 0), regs, l, stack_base(w) + w->frame->taken[l]);
+}
+
+OP(stack_restore)
+{
+    EACH_LANE
+    {
+        uint64_t taken = get(in, regs, 0, l) - stack_base(w);
+        if (taken <= w->frame->taken[l])
+            w->frame->taken[l] = taken;
+        else
+            call_report(in, w, 1u << l, SPT_SIM_OPERAND,
+                        "not a pointer that stacksave gave", 719);
+    }
+}
+
+OP(stack_take)
+{
+    uint64_t align = in->src->n_operands > 2 ? get(in, regs, 2, 0) : 8;
+    EACH_LANE
+    {
+        uint64_t size = get(in, regs, 1, l);
+        uint64_t at = stack_base(w) + w->frame->taken[l];
+        at = (at + align - 1) / align * align;
+        put(arg_of(in, 0), regs, l, at);
+        if (at + size < at || at + size > w->local_bytes) {
+            call_report(in, w, 1u << l, SPT_SIM_BOUNDS_LOCAL, "stack overflow",
+                        719);
+            return;
+        }
+        w->frame->taken[l] = at + size - stack_base(w);
+    }
+}
+
+sim_op sim_stack_op(const ptx_insn *insn)
+{
+    switch (insn->op) {
+    case PTX_OP_STACKSAVE:
+        return stack_save;
+    case PTX_OP_STACKRESTORE:
+        return stack_restore;
+    case PTX_OP_ALLOCA:
+        return stack_take;
+    default:
+        return NULL;
+    }
 }

@@ -23,6 +23,12 @@ void sim_lanes_exit(sim_warp *w, uint32_t lanes);
 void sim_call_run(const sim_insn *in, sim_warp *w, uint8_t *regs,
                   uint32_t exec);
 void sim_call_return(sim_warp *w, uint32_t lanes);
+/* Byte at of a lane's local memory, and that it was written. */
+uint8_t *sim_local_byte(const sim_warp *w, uint64_t at, unsigned lane);
+void sim_local_written(sim_warp *w, const uint8_t *byte, uint32_t bytes);
+/* Lanes call a function that the module only declares. */
+void sim_extern_run(const sim_insn *in, sim_warp *w, const uint8_t *regs,
+                    const ptx_func *callee, uint32_t exec);
 uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane);
 
 static inline const sim_insn *sim_go(const sim_insn *in, sim_warp *w,

@@ -232,12 +232,6 @@ OP(testp)
     put_pred(in, regs, 0, bits, exec);
 }
 
-OP(stack_none)
-{
-    EACH_LANE
-    put(arg_of(in, 0), regs, l, w->frame->local_base);
-}
-
 static bool moves_vector(const ptx_insn *insn)
 {
     return insn->operands[0].kind == PTX_VECTOR ||
@@ -285,7 +279,9 @@ sim_op sim_move_op(const ptx_insn *insn)
     case PTX_OP_TESTP:
         return testp;
     case PTX_OP_STACKSAVE:
-        return stack_none;
+    case PTX_OP_STACKRESTORE:
+    case PTX_OP_ALLOCA:
+        return sim_stack_op(insn);
     default:
         return NULL;
     }

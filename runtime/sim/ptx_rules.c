@@ -176,6 +176,14 @@ static spt_status check_redux(ptx_parser *parser)
                   ".and, .or and .xor need .b32, the others a number");
 }
 
+static spt_status check_alloca(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    int64_t align = insn->n_operands > 2 ? insn->operands[2].value : 8;
+    return expect(parser, align > 0 && !(align & (align - 1)),
+                  "the alignment must be a power of two");
+}
+
 spt_status ptx_check_rules(ptx_parser *parser)
 {
     SPT_TRY(check_needs(parser));
@@ -198,6 +206,8 @@ spt_status ptx_check_rules(ptx_parser *parser)
         return check_atom(parser);
     case PTX_OP_FENCE:
         return check_fence(parser);
+    case PTX_OP_ALLOCA:
+        return check_alloca(parser);
     case PTX_OP_SLCT:
         return check_slct(parser);
     case PTX_OP_VOTE:

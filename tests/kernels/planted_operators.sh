@@ -44,4 +44,8 @@ planted grandparent-lost "tree of row" tree.cu 's/^        at = parent;/        
 planted first-stretch "of row" ngram.cu \
     's/if (__syncthreads_or(size >= enough))/if (true)/' \
     ngram length=3000 vocabulary=40 longest=1
+planted any-id "templates/weight_decode.cu" embedding.cu 's/id >= 0 && id < args.vocabulary/true/' \
+    embedding weight=q8_0 rows=14
+planted fifth-bits "out of row" weight_decode.cu 's/at \/ 8\] >> i/at \/ 8] >> (7 - i)/' \
+    embedding weight=q5_1
 tap_done

@@ -131,8 +131,8 @@ static void sim_run_module(sim_run *s, const char *text, unsigned blocks,
     s->drv.cuModuleUnload(module);
 }
 
-static void sim_run_body(sim_run *s, const char *body, unsigned blocks,
-                         unsigned threads)
+static inline void sim_run_body(sim_run *s, const char *body, unsigned blocks,
+                                unsigned threads)
 {
     static const char head[] =
         ".version 8.7\n.target sm_90a\n.address_size 64\n"

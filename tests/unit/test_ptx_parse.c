@@ -173,6 +173,7 @@ static void test_scopes(void)
     CHECK_INT(insn[1].operands[0].index, 0, "label of the first scope");
     CHECK_INT(insn[3].operands[0].index, 4, "label around the second");
     ptx_free(module);
+    refuse("alloca.u64 d1, d2, 12;", "power of two");
     refuse("{ w: ret; } bra w;", "w is not declared");
     refuse("mov.u32 r1, r41;", "r41 is not declared");
     refuse("a: a: ret;", "declared twice");

@@ -1,0 +1,34 @@
+//% include("vector.cu")
+//% include("weight_decode.cu")
+
+/* As spt_embedding_args (runtime/kernels/embedding.h). */
+struct EmbeddingArgs {
+    const int *ids;
+    const unsigned char *table;
+    float *out;
+    long long table_stride; /* bytes */
+    long long out_stride;
+    int vocabulary, width;
+    float scale;
+};
+
+constexpr int THREADS = ${THREADS};
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+${SYMBOL}(const __grid_constant__ EmbeddingArgs args)
+{
+    long long row = blockIdx.x;
+    int at = (blockIdx.y * THREADS + threadIdx.x) * 8;
+    if (at >= args.width)
+        return;
+    int id = args.ids[row];
+    float x[8] = {};
+    if (id >= 0 && id < args.vocabulary) {
+        const unsigned char *blocks = args.table + id * args.table_stride;
+        decode8(blocks + at / BLOCK_WEIGHTS * BLOCK_BYTES, at % BLOCK_WEIGHTS, x);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            x[i] = __fmul_rn(x[i], args.scale);
+    }
+    store8_fp32(args.out, row * args.out_stride + at, x);
+}
