@@ -1,6 +1,6 @@
 /*
- * spectune prove NAME [NAME=VALUE...]: one problem of an operator, every
- * config of its space, against the scalar reference and bit for bit against
+ * spectune prove NAME [NAME=VALUE...]: one problem of an operator,
+ * configs of its space, against the scalar reference and bit for bit against
  * the same rows in smaller parts.
  */
 #include <stdio.h>
@@ -15,9 +15,10 @@
 
 typedef struct request {
     const char *arch, *board_name, *device;
-    bool json, list;
+    bool json, list, every_config;
     spt_texts operands;
     const spt_operator *op;
+    size_t spilled; /* built, but not offered for their spills */
     spt_config problem; /* of the template */
     spt_config values; /* problem and run */
 } request;
@@ -129,12 +130,67 @@ static void complete(request *r, const spt_config *config)
             r->values.values[r->values.count++] = config->values[i];
 }
 
+/* How many values of config no kept one has. */
+static int new_values(const spt_config *configs, const bool *kept, size_t count,
+                      const spt_config *config)
+{
+    int fresh = 0;
+    for (int i = 0; i < config->count; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < count && !seen; k++)
+            seen = kept[k] && memcmp(&configs[k].values[i], &config->values[i],
+                                     sizeof config->values[i]) == 0;
+        fresh += !seen;
+    }
+    return fresh;
+}
+
+/*
+ * Keeps so many configs that every value of every parameter occurs: the first,
+ * then always the first of those that bring the most new values.
+ */
+static size_t cover(spt_config *configs, size_t count)
+{
+    bool *kept = spt_calloc(count, sizeof *kept);
+    size_t best = 0, n = 0;
+    int most = kept ? 1 : 0;
+    while (most) {
+        kept[best] = true;
+        most = 0;
+        for (size_t i = 0; i < count; i++) {
+            int fresh = new_values(configs, kept, count, &configs[i]);
+            best = fresh > most ? i : best;
+            most = fresh > most ? fresh : most;
+        }
+    }
+    for (size_t i = 0; kept && i < count; i++)
+        if (kept[i])
+            configs[n++] = configs[i];
+    spt_free(kept);
+    return kept ? n : count;
+}
+
+/* One kernel stays: a proof says what is wrong with it. */
+static void drop_spilled(request *r, spt_built *built, size_t *count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++)
+        if (built[i].image.spill_bytes && (kept || i + 1 < *count))
+            spt_built_free(&built[i]);
+        else
+            built[kept++] = built[i];
+    r->spilled = *count - kept;
+    *count = kept;
+}
+
 static spt_status build(request *r, const spt_builder *builder,
                         spt_built **built, size_t *count, spt_error *err)
 {
     spt_config *configs;
     SPT_TRY(spt_gen_space(builder->gen, r->op->name, &r->problem,
                           builder->board, &configs, count, err));
+    if (!r->every_config)
+        *count = cover(configs, *count);
     complete(r, &configs[0]);
     spt_build_item *items = spt_calloc(*count, sizeof *items);
     *built = spt_calloc(*count, sizeof **built);
@@ -147,7 +203,9 @@ static spt_status build(request *r, const spt_builder *builder,
         status = spt_build(builder, items, *count, *built, err);
     spt_free(items);
     spt_free(configs);
-    if (status != SPT_OK)
+    if (status == SPT_OK)
+        drop_spilled(r, *built, count);
+    else
         spt_free(*built);
     return status;
 }
@@ -171,7 +229,8 @@ static void print_json(const char *problem, const spt_built *built,
 }
 
 static void print_text(const char *problem, const spt_built *built,
-                       const spt_proof *proofs, size_t count, size_t passed)
+                       const spt_proof *proofs, size_t count, size_t passed,
+                       size_t spilled)
 {
     printf("%s\n", problem);
     for (size_t i = 0; i < count; i++) {
@@ -182,6 +241,8 @@ static void print_text(const char *problem, const spt_built *built,
         if (!proof->ok)
             printf("      %s\n", proof->text);
     }
+    if (spilled)
+        printf("%zu more would spill registers and are not offered\n", spilled);
     printf("%zu passed, %zu failed\n", passed, count - passed);
 }
 
@@ -212,7 +273,7 @@ static spt_status prove_built(const request *r, const spt_board *board,
         if (r->json)
             print_json(problem, built, proofs, count, passed);
         else
-            print_text(problem, built, proofs, count, passed);
+            print_text(problem, built, proofs, count, passed, r->spilled);
     }
     spt_free(proofs);
     spt_machine_close(&machine);
@@ -245,6 +306,8 @@ static int parse(int argc, char **argv, request *r)
          "what runs the kernels (auto: a fitting GPU, else sim)", 0, 0},
         {"list", 0, SPT_OPTION_FLAG, &r->list, NULL,
          "the run-time values of an operator", 0, 0},
+        {"every-config", 0, SPT_OPTION_FLAG, &r->every_config, NULL,
+         "every config of the space, not just each value once", 0, 0},
         {"json", 0, SPT_OPTION_FLAG, &r->json, NULL, "print JSON", 0, 0},
     };
     const spt_usage usage = {
@@ -252,7 +315,7 @@ static int parse(int argc, char **argv, request *r)
         .operands = "OPERATOR [NAME=VALUE...]",
         .min_operands = 1,
         .max_operands = SPT_LIST_MAX,
-        .summary = "Runs one problem of an operator with every kernel of its "
+        .summary = "Runs one problem of an operator with kernels of its "
                    "space, compares results with a scalar reference and every "
                    "row, bit for bit, with the same row in smaller parts.",
         .options = options,

@@ -14,6 +14,12 @@ typedef struct outcome {
     char *got[SPT_OP_BUFFERS];
 } outcome;
 
+/* A kernel that is loaded, with its config. */
+typedef struct proved {
+    spt_function function;
+    const spt_config *config;
+} proved;
+
 /* Device memory of one launch. */
 typedef struct layout {
     const spt_driver *driver;
@@ -141,13 +147,16 @@ static spt_status fetch(const layout *l, int i, outcome *out, spt_proof *proof,
     return status;
 }
 
-static spt_status launch(layout *l, const spt_function *kernel, outcome *out,
+static spt_status launch(layout *l, const proved *kernel, outcome *out,
                          spt_proof *proof, spt_error *err)
 {
     const spt_op_case *c = l->c;
+    spt_op_case launched = *c;
+    launched.kernel = kernel->config;
     for (int i = 0; i < c->n_buffers; i++)
         SPT_TRY(lay_out(l, i, err));
-    SPT_TRY(c->op->launch(l->driver, kernel, c, l->at, NULL, err));
+    SPT_TRY(c->op->launch(l->driver, &kernel->function, &launched, l->at, NULL,
+                          err));
     SPT_TRY(check(l, l->driver->cuCtxSynchronize(), c->op->name, err));
     for (int i = 0; i < c->n_buffers; i++)
         if (c->buffers[i].role != SPT_ROLE_IN)
@@ -155,7 +164,7 @@ static spt_status launch(layout *l, const spt_function *kernel, outcome *out,
     return SPT_OK;
 }
 
-static spt_status run(spt_machine *machine, const spt_function *kernel,
+static spt_status run(spt_machine *machine, const proved *kernel,
                       const spt_op_case *c, outcome *out, spt_proof *proof,
                       spt_error *err)
 {
@@ -233,7 +242,7 @@ static void compare_bits(const spt_op_case *part, const outcome *out,
     }
 }
 
-static spt_status prove_part(spt_machine *machine, const spt_function *kernel,
+static spt_status prove_part(spt_machine *machine, const proved *kernel,
                              const spt_op_case *all, size_t first, size_t rows,
                              const outcome *whole, spt_proof *proof,
                              spt_error *err)
@@ -252,7 +261,7 @@ static spt_status prove_part(spt_machine *machine, const spt_function *kernel,
 }
 
 /* The whole, then parts of it; whole NULL: the kernel is its key's first. */
-static spt_status prove_kernel(spt_machine *machine, const spt_function *kernel,
+static spt_status prove_kernel(spt_machine *machine, const proved *kernel,
                                const spt_op_case *all, outcome *own,
                                const outcome *whole, spt_proof *proof,
                                spt_error *err)
@@ -284,8 +293,9 @@ static spt_status prove_one(spt_machine *machine, const spt_op_case *all,
     spt_loaded loaded;
     SPT_TRY(spt_machine_load(machine, &built[i].kernel, &built[i].image,
                              &loaded, err));
-    const spt_function kernel = {loaded.function, loaded.threads,
-                                 loaded.shared_bytes};
+    const proved kernel = {
+        {loaded.function, loaded.threads, loaded.shared_bytes},
+        &built[i].config};
     spt_status status =
         prove_kernel(machine, &kernel, all, &own[i], whole, proof, err);
     spt_machine_unload(machine, &loaded);

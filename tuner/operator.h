@@ -49,6 +49,7 @@ typedef struct spt_op_case {
     const struct spt_operator *op;
     spt_config values; /* of the template's problem, and of the run */
     size_t first, rows; /* the part of the whole */
+    const spt_config *kernel; /* config of the kernel that is launched */
     int n_buffers;
     spt_op_buffer buffers[SPT_OP_BUFFERS];
     spt_arena arena;

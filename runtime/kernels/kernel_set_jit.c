@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "kernel_set_int.h"
+#include "log.h"
 
 typedef struct jit {
     const spt_kernel_source *source;
@@ -43,6 +44,9 @@ static spt_status load(const jit *j, size_t i, spt_error *err)
     const spt_driver *driver = j->source->driver;
     const spt_image *image = &j->images[i];
     spt_set_entry *entry = j->entries[i];
+    if (image->spill_bytes)
+        spt_log_line(j->source->log, "%s: %d bytes of registers are spilled",
+                     j->kernels[i].symbol, image->spill_bytes);
     return spt_driver_load(driver, driver->is_sim ? image->ptx : image->cubin,
                            j->kernels[i].symbol, j->kernels[i].shared_bytes,
                            &entry->module, &entry->function.function, err);

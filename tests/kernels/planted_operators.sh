@@ -48,4 +48,6 @@ planted any-id "templates/weight_decode.cu" embedding.cu 's/id >= 0 && id < args
     embedding weight=q8_0 rows=14
 planted fifth-bits "out of row" weight_decode.cu 's/at \/ 8\] >> i/at \/ 8] >> (7 - i)/' \
     embedding weight=q5_1
+planted no-first-warp "out of row" linear.cu 's/^\( *\)float sum = at\[0\];/\1float sum = 0.0f;/' \
+    linear weight=q8_0 k_warps=4 panels=2 stages=4
 tap_done
