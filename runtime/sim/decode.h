@@ -106,6 +106,8 @@ bool sim_compares_packed(const ptx_insn *insn);
 bool sim_takes_three(const ptx_insn *insn); /* min and max: not two */
 /* engine_call.c: alloca, stacksave, stackrestore; NULL. */
 sim_op sim_stack_op(const ptx_insn *insn);
+/* engine_video.c: vadd, vadd2, vadd4 and the like; NULL. */
+sim_op sim_video_op(const ptx_insn *insn);
 /* engine_convert.c: cvt.pack and other conversions lane by lane; NULL. */
 sim_op sim_convert_op(const ptx_insn *insn);
 

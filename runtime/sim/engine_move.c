@@ -245,9 +245,10 @@ sim_op sim_move_op(const ptx_insn *insn)
     sim_op compare = sim_compare_op(insn);
     if (compare)
         return compare;
-    sim_op convert = sim_convert_op(insn);
-    if (convert)
-        return convert;
+    sim_op other = sim_convert_op(insn);
+    other = other ? other : sim_video_op(insn);
+    if (other)
+        return other;
     switch (insn->op) {
     case PTX_OP_MOV:
         return insn->types[0] == PTX_PRED ? logic_pred

@@ -105,10 +105,13 @@ enum { PTX_NO_BASE = 0, PTX_BASE_REGISTER = 1, PTX_BASE_VARIABLE = 2 };
 
 typedef struct ptx_operand {
     uint8_t kind; /* ptx_operand_kind */
-    uint8_t negated; /* !p, or -a where PTX allows it */
+    uint8_t negated; /* !p, or -a of vmad */
     uint8_t count; /* PTX_VECTOR: elements */
     uint8_t base; /* PTX_ADDRESS: PTX_NO_BASE, _REGISTER or _VARIABLE */
     uint8_t pair; /* "d|p": 1 when operand [+1] is its second half */
+    uint8_t halves; /* PTX_REGISTER: select counts halves, not bytes */
+    uint16_t select; /* PTX_REGISTER of a video instruction: the digits of
+                        ".b3210", last one low, 8 added to each; 0: none */
     uint32_t index; /* register, special, variable, label, function, table */
     int64_t value; /* immediate bits, or byte offset of an address */
 } ptx_operand;

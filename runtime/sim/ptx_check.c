@@ -56,7 +56,8 @@ static bool fits(const ptx_parser *parser, const ptx_operand *operand,
     bool address = operand->kind == PTX_ADDRESS;
     if (operand->kind == PTX_IMMEDIATE)
         return role == 's' || role == 'i' || role == 'x';
-    if (reg && operand->negated && type != PTX_PRED)
+    if (reg && operand->negated && type != PTX_PRED &&
+        parser->insn.op != PTX_OP_VMAD)
         return false;
     if (reg && type != PTX_NONE && role != 'a' &&
         is_predicate(parser, operand) != (type == PTX_PRED))

@@ -2,6 +2,8 @@
  * Operands as they are written. What an instruction makes of them is up to
  * ptx_check.c.
  */
+#include <string.h>
+
 #include "ptx_parse.h"
 
 /* A constant keeps its kind in fields that immediates do not use. */
@@ -115,9 +117,74 @@ static spt_status read_address(ptx_parser *parser, ptx_operand *operand)
     return ptx_expect(&parser->lex, "]");
 }
 
+/* Lanes of a video instruction; 0: it is none. */
+static uint32_t video_lanes(const ptx_insn *insn)
+{
+    const char *text = ptx_op_text((ptx_op)insn->op);
+    char last = text[strlen(text) - 1];
+    if (*text != 'v' || insn->op == PTX_OP_VOTE)
+        return 0;
+    return last == '2' ? 2 : last == '4' ? 4 : 1;
+}
+
+/* "b3210" or "h10" behind a register's point. */
+static spt_status read_select(ptx_parser *parser, ptx_operand *operand,
+                              const char *text, uint32_t length, uint32_t lanes)
+{
+    bool halves = length && *text == 'h', to = parser->insn.n_operands == 1;
+    uint32_t count = length ? length - 1 : 0, parts = halves ? 2 : 4;
+    bool good = count >= 1 && count <= 4 && (halves || *text == 'b');
+    if (lanes > 1) {
+        good &= parts == lanes && (to ? count <= lanes : count == lanes);
+        parts = to ? lanes : 2 * lanes;
+    } else {
+        good &= count == 1;
+    }
+    for (uint32_t i = 1; good && i <= count; i++) {
+        uint32_t digit = (uint32_t)(text[i] - '0');
+        good = digit < parts;
+        operand->select = (uint16_t)(operand->select << 4 | 8 | digit);
+    }
+    operand->halves = halves;
+    return good ? SPT_OK
+                : ptx_fail(parser,
+                           "%.*s does not select parts of this "
+                           "instruction's operands",
+                           length < 20 ? (int)length : 20, text);
+}
+
+/* Of a video instruction: a register or a part of it, "-" before it. */
+static spt_status read_part(ptx_parser *parser, ptx_operand *operand,
+                            uint32_t lanes)
+{
+    bool minus = false;
+    if (parser->insn.op == PTX_OP_VMAD)
+        SPT_TRY(ptx_accept(&parser->lex, "-", &minus));
+    if (parser->lex.token.kind != PTX_TOKEN_WORD) {
+        SPT_TRY(read_constant(parser, operand));
+        if (minus)
+            operand->value = (int64_t)(0 - (uint64_t)operand->value);
+        return SPT_OK;
+    }
+    bool found;
+    SPT_TRY(read_register(parser, operand, &found));
+    if (!found)
+        return read_name(parser, operand);
+    operand->negated = minus;
+    ptx_token part = parser->lex.token;
+    if (part.length < 2 || *part.text != '.')
+        return SPT_OK;
+    SPT_TRY(
+        read_select(parser, operand, part.text + 1, part.length - 1, lanes));
+    return ptx_lex_next(&parser->lex);
+}
+
 static spt_status read_scalar(ptx_parser *parser, ptx_operand *operand)
 {
     bool found;
+    uint32_t lanes = video_lanes(&parser->insn);
+    if (lanes)
+        return read_part(parser, operand, lanes);
     if (parser->lex.token.kind != PTX_TOKEN_WORD)
         return read_constant(parser, operand);
     if (ptx_is(&parser->lex, "_")) {

@@ -184,6 +184,18 @@ static spt_status check_alloca(ptx_parser *parser)
                   "the alignment must be a power of two");
 }
 
+static spt_status check_video(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    bool second = ptx_has(insn, PTX_MOD_ADD) || ptx_has(insn, PTX_MOD_MIN) ||
+                  ptx_has(insn, PTX_MOD_MAX);
+    bool part = insn->operands[0].select;
+    SPT_TRY(expect(parser, !(second && part),
+                   "a second operation writes all of the destination"));
+    return expect(parser, (second || part) == (insn->n_operands == 4),
+                  "c is for a second operation or a part of the destination");
+}
+
 spt_status ptx_check_rules(ptx_parser *parser)
 {
     SPT_TRY(check_needs(parser));
@@ -214,6 +226,15 @@ spt_status ptx_check_rules(ptx_parser *parser)
         return check_vote(parser);
     case PTX_OP_REDUX:
         return check_redux(parser);
+    case PTX_OP_VADD:
+    case PTX_OP_VSUB:
+    case PTX_OP_VABSDIFF:
+    case PTX_OP_VMIN:
+    case PTX_OP_VMAX:
+    case PTX_OP_VSHL:
+    case PTX_OP_VSHR:
+    case PTX_OP_VSET:
+        return check_video(parser);
     default:
         return SPT_OK;
     }

@@ -173,6 +173,9 @@ static void test_scopes(void)
     CHECK_INT(insn[1].operands[0].index, 0, "label of the first scope");
     CHECK_INT(insn[3].operands[0].index, 4, "label around the second");
     ptx_free(module);
+    refuse("vadd.u32.u32.u32 r1, r2.b4, r3;", "b4 does not select");
+    refuse("vadd2.u32.u32.u32 r1, r2.h3, r3, r4;", "does not select");
+    refuse("vadd.u32.u32.u32 r1.b0, r2, r3;", "a part of the destination");
     refuse("alloca.u64 d1, d2, 12;", "power of two");
     refuse("{ w: ret; } bra w;", "w is not declared");
     refuse("mov.u32 r1, r41;", "r41 is not declared");
