@@ -57,20 +57,27 @@ static const char *text_of(const cJSON *object, const char *field,
 }
 
 static spt_status read_yarn(const cJSON *scaling, const char *where,
-                            spt_rope *r, spt_error *err)
+                            const spt_model_config *c, spt_rope *r,
+                            spt_error *err)
 {
-    double factor = r->factor, total = 0;
+    double total = 0;
     r->scaling = SPT_ROPE_YARN;
     SPT_TRY(optional(scaling, where, "beta_fast", &r->beta_fast, err));
     SPT_TRY(optional(scaling, where, "beta_slow", &r->beta_slow, err));
     SPT_TRY(optional(scaling, where, "attention_factor", &total, err));
     if (spt_json_has(scaling, "mscale") ||
-        spt_json_has(scaling, "mscale_all_dim"))
+        spt_json_has(scaling, "mscale_all_dim") ||
+        !flag(scaling, "truncate", true))
         return spt_fail(err, SPT_E_UNSUPPORTED,
-                        "%s: yarn with mscale is not supported", where);
+                        "%s: yarn with mscale, or without truncate, is not "
+                        "supported",
+                        where);
+    if (!spt_json_has(scaling, "factor") && r->original_context > 0)
+        r->factor = c->context / r->original_context;
     /* The file has the whole factor, spt_rope what comes on top of yarn's. */
     if (total > 0)
-        r->attention_factor = total / (factor > 1 ? 1 + 0.1 * log(factor) : 1);
+        r->attention_factor =
+            total / (r->factor > 1 ? 1 + 0.1 * log(r->factor) : 1);
     return SPT_OK;
 }
 
@@ -92,7 +99,7 @@ static spt_status read_scaling(spt_model *model, const cJSON *scaling,
         return SPT_OK;
     }
     if (strcmp(kind, "yarn") == 0)
-        return read_yarn(scaling, where, r, err);
+        return read_yarn(scaling, where, &model->config, r, err);
     if (strcmp(kind, "llama3") != 0)
         return spt_fail(err, SPT_E_UNSUPPORTED,
                         "%s: rotary scaling '%.30s', expected default, linear, "
