@@ -59,6 +59,13 @@ spt_status spt_gen_template_names(spt_gen *gen, char **names, size_t *count,
 spt_status spt_field_parse(const spt_field *field, const char *text,
                            spt_value *value, spt_error *err);
 
+/*
+ * Adds the value of "name=value" to config; SPT_E_USAGE when the template has
+ * no such name, when it is there already, or when it is no value of its type.
+ */
+spt_status spt_template_operand(const spt_template *t, const char *text,
+                                spt_config *config, spt_error *err);
+
 /* "8", "true", "bf16" */
 void spt_value_text(const spt_value *value, char *text, size_t size);
 

@@ -68,28 +68,6 @@ static spt_status list_fields(spt_gen *gen, const char *name, spt_error *err)
     return SPT_OK;
 }
 
-/* One operand "name=value" into config. */
-static spt_status read_operand(const spt_template *t, const char *text,
-                               spt_config *config, spt_error *err)
-{
-    const char *equals = strchr(text, '=');
-    if (!equals)
-        return spt_fail(err, SPT_E_USAGE, "%s: expected NAME=VALUE", text);
-    for (int i = 0; i < t->n_fields; i++) {
-        const spt_field *f = &t->fields[i];
-        if (strlen(f->name) != (size_t)(equals - text) ||
-            strncmp(f->name, text, (size_t)(equals - text)) != 0)
-            continue;
-        if (spt_config_get(config, f->name))
-            return spt_fail(err, SPT_E_USAGE, "%s: is given twice", f->name);
-        return spt_field_parse(f, equals + 1, &config->values[config->count++],
-                               err);
-    }
-    return spt_fail(err, SPT_E_USAGE,
-                    "%s: %s has no parameter of that name (--list shows them)",
-                    text, t->name);
-}
-
 static spt_status emit(request *r, spt_kernel *kernel, spt_error *err)
 {
     const spt_template *t;
@@ -97,7 +75,7 @@ static spt_status emit(request *r, spt_kernel *kernel, spt_error *err)
     size_t count = 0;
     SPT_TRY(spt_gen_template(r->gen, r->operands.values[0], &t, err));
     for (int i = 1; i < r->operands.count; i++)
-        SPT_TRY(read_operand(t, r->operands.values[i], &given, err));
+        SPT_TRY(spt_template_operand(t, r->operands.values[i], &given, err));
     SPT_TRY(spt_find_board(r->gen, r->arch, r->board_name, &r->board, err));
     SPT_TRY(spt_gen_space(r->gen, t->name, &given, &r->board, &configs, &count,
                           err));

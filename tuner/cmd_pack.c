@@ -107,6 +107,8 @@ static int verify(const spt_pack *pack, const char *folder, bool json)
 
 int spt_cmd_pack(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "make") == 0)
+        return spt_cmd_pack_make(argc - 1, argv + 1);
     bool json = false;
     const spt_option options[] = {
         {"json", 0, SPT_OPTION_FLAG, &json, NULL, "print one JSON object", 0,
@@ -119,7 +121,8 @@ int spt_cmd_pack(int argc, char **argv)
         .max_operands = 2,
         .summary = "Lists the kernels of a pack, or reads all of its files and "
                    "compares them with the manifest (exit status 1 when one is "
-                   "missing or damaged).",
+                   "missing or damaged). spectune pack make --help: writes "
+                   "one.",
         .options = options,
         .count = sizeof options / sizeof *options,
     };
@@ -130,8 +133,8 @@ int spt_cmd_pack(int argc, char **argv)
     const char *what = operands.values[0], *folder = operands.values[1];
     bool is_list = strcmp(what, "list") == 0;
     if (!is_list && strcmp(what, "verify") != 0)
-        return spt_exit_usage(usage.command, "'%.40s': expected list or verify",
-                              what);
+        return spt_exit_usage(usage.command,
+                              "'%.40s': expected list, verify or make", what);
     spt_pack *pack;
     spt_error err;
     if (spt_pack_open(folder, &pack, &err) != SPT_OK)

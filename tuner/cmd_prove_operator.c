@@ -19,8 +19,8 @@ typedef struct request {
     spt_texts operands;
     const spt_operator *op;
     size_t spilled; /* built, but not offered for their spills */
-    spt_config problem; /* of the template */
-    spt_config values; /* problem and run */
+    spt_config problem; /* given, of the template */
+    spt_config values; /* of the run, then of all */
 } request;
 
 static void list_values(const spt_operator *op)
@@ -77,57 +77,29 @@ static spt_status read_value(request *r, const spt_op_value *v,
     return SPT_OK;
 }
 
-/* One operand NAME=VALUE: of the template, else of the run. */
+/* One operand NAME=VALUE: of the run, else of the template. */
 static spt_status read_operand(request *r, const spt_template *t,
                                const char *text, spt_error *err)
 {
-    const char *equals = strchr(text, '=');
+    size_t size = strcspn(text, "=");
     char name[32];
-    if (!equals || (size_t)(equals - text) >= sizeof name)
-        return spt_fail(err, SPT_E_USAGE, "%.40s: expected NAME=VALUE", text);
-    memcpy(name, text, (size_t)(equals - text));
-    name[equals - text] = 0;
+    snprintf(name, sizeof name, "%.*s", (int)(size < 31 ? size : 31), text);
+    const spt_op_value *v = spt_operator_value(r->op, name);
+    if (!v || !text[size])
+        return spt_template_operand(t, text, &r->problem, err);
     if (spt_config_get(&r->values, name))
         return spt_fail(err, SPT_E_USAGE, "%s: is given twice", name);
-    const spt_op_value *v = spt_operator_value(r->op, name);
-    if (v)
-        return read_value(r, v, equals + 1, err);
-    for (int i = 0; i < t->n_fields; i++) {
-        spt_value value;
-        if (strcmp(t->fields[i].name, name) != 0)
-            continue;
-        SPT_TRY(spt_field_parse(&t->fields[i], equals + 1, &value, err));
-        r->problem.values[r->problem.count++] = value;
-        r->values.values[r->values.count++] = value;
-        return SPT_OK;
-    }
-    return spt_fail(err, SPT_E_USAGE,
-                    "%s: %s has no value of that name (spectune emit %s --list "
-                    "and spectune prove %s --list show them)",
-                    name, r->op->name, r->op->name, r->op->name);
+    return read_value(r, v, text + size + 1, err);
 }
 
 static spt_status read_operands(request *r, spt_gen *gen, spt_error *err)
 {
     const spt_template *t;
-    const spt_op_value *v;
     SPT_TRY(find_operator(r, err));
     SPT_TRY(spt_gen_template(gen, r->op->name, &t, err));
     for (int i = 1; i < r->operands.count; i++)
         SPT_TRY(read_operand(r, t, r->operands.values[i], err));
-    for (size_t i = 0; (v = spt_operator_value_at(r->op, i)) != NULL; i++)
-        if (!spt_config_get(&r->values, v->name))
-            spt_config_set_int(&r->values, v->name, v->fallback);
     return SPT_OK;
-}
-
-/* Completes the values by those of a config; they are all of the problem. */
-static void complete(request *r, const spt_config *config)
-{
-    for (int i = 0; i < config->count; i++)
-        if (!spt_config_get(&r->values, config->values[i].name) &&
-            r->values.count < SPT_CONFIG_MAX)
-            r->values.values[r->values.count++] = config->values[i];
 }
 
 /* How many values of config no kept one has. */
@@ -191,7 +163,7 @@ static spt_status build(request *r, const spt_builder *builder,
                           builder->board, &configs, count, err));
     if (!r->every_config)
         *count = cover(configs, *count);
-    complete(r, &configs[0]);
+    spt_op_complete(r->op, &configs[0], &r->values);
     spt_build_item *items = spt_calloc(*count, sizeof *items);
     *built = spt_calloc(*count, sizeof **built);
     spt_status status = SPT_OK;

@@ -9,4 +9,7 @@
 /* spectune prove OPERATOR: what spt_cmd_prove leaves to it. */
 int spt_cmd_prove_operator(int argc, char **argv);
 
+/* spectune pack make: what spt_cmd_pack leaves to it. */
+int spt_cmd_pack_make(int argc, char **argv);
+
 #endif

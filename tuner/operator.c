@@ -62,6 +62,19 @@ const spt_op_value *spt_operator_value(const spt_operator *op, const char *name)
     return NULL;
 }
 
+void spt_op_complete(const spt_operator *op, const spt_config *config,
+                     spt_config *values)
+{
+    const spt_op_value *v;
+    for (size_t i = 0; (v = spt_operator_value_at(op, i)) != NULL; i++)
+        if (!spt_config_get(values, v->name))
+            spt_config_set_int(values, v->name, v->fallback);
+    for (int i = 0; i < config->count; i++)
+        if (!spt_config_get(values, config->values[i].name) &&
+            values->count < SPT_CONFIG_MAX)
+            values->values[values->count++] = config->values[i];
+}
+
 size_t spt_element_bytes(spt_element type)
 {
     return elements[type].bytes;

@@ -91,6 +91,14 @@ const spt_op_value *spt_operator_value(const spt_operator *op,
 /* Value i, common ones first; NULL past the last. */
 const spt_op_value *spt_operator_value_at(const spt_operator *op, size_t i);
 
+/*
+ * Completes the values of a run that were given: by the fallbacks of the
+ * others, and by those of a kernel's config that no run-time value is named
+ * like.
+ */
+void spt_op_complete(const spt_operator *op, const spt_config *config,
+                     spt_config *values);
+
 size_t spt_element_bytes(spt_element type);
 /* The element type that a template calls "fp32", "bf16" or "fp16". */
 spt_element spt_element_of(const char *name);

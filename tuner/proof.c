@@ -68,6 +68,19 @@ void spt_proof_compare(spt_proof *proof, double seen, double right,
     }
 }
 
+cJSON *spt_proof_summary(const spt_proof *proof, const char *proved_on)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddBoolToObject(json, "ok", proof->ok);
+    cJSON_AddStringToObject(json, "proved_on", proved_on);
+    spt_json_add4(json, "max_error", proof->max_error);
+    spt_json_add4(json, "bound", proof->bound);
+    cJSON_AddBoolToObject(json, "rows_bit_equal", proof->rows_bit_equal);
+    cJSON_AddNumberToObject(json, "reports", (double)proof->reports);
+    cJSON_AddNumberToObject(json, "runs", (double)proof->runs);
+    return json;
+}
+
 cJSON *spt_proof_json(const spt_built *built, const char *problem,
                       const spt_proof *proof)
 {

@@ -40,6 +40,9 @@ bool spt_proof_nearer(const spt_proof *proof, double error, double bound);
 void spt_proof_compare(spt_proof *proof, double seen, double right,
                        double bound, const char *what, size_t row);
 
+/* What a pack and a profile say of a proof. */
+cJSON *spt_proof_summary(const spt_proof *proof, const char *proved_on);
+
 /* The proof of one kernel as an object of spectune.proof/1. */
 cJSON *spt_proof_json(const spt_built *built, const char *problem,
                       const spt_proof *proof);

@@ -67,19 +67,6 @@ spt_status spt_tune_json(const spt_tune *t, const char *schema,
     return SPT_OK;
 }
 
-static cJSON *proof_json(const spt_proof *proof, const char *proved_on)
-{
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddBoolToObject(json, "ok", proof->ok);
-    cJSON_AddStringToObject(json, "proved_on", proved_on);
-    spt_json_add4(json, "max_error", proof->max_error);
-    spt_json_add4(json, "bound", proof->bound);
-    cJSON_AddBoolToObject(json, "rows_bit_equal", proof->rows_bit_equal);
-    cJSON_AddNumberToObject(json, "reports", (double)proof->reports);
-    cJSON_AddNumberToObject(json, "runs", (double)proof->runs);
-    return json;
-}
-
 /* The ladder's times of a kernel. */
 static cJSON *times_json(const spt_tune *t, size_t kernel)
 {
@@ -105,14 +92,15 @@ static spt_status add_kernels(const spt_tune *t, spt_pack_writer *writer,
 {
     for (size_t i = 0; i < t->offer.count; i++) {
         const spt_built *built = &t->offer.attention[i];
-        SPT_TRY(spt_pack_writer_add(writer, &built->kernel, &built->image,
-                                    proof_json(&t->proofs[i], t->proved_on),
-                                    times_json(t, i), err));
+        SPT_TRY(
+            spt_pack_writer_add(writer, &built->kernel, &built->image,
+                                spt_proof_summary(&t->proofs[i], t->proved_on),
+                                times_json(t, i), err));
     }
     spt_proof combine = combine_proof(t);
-    return spt_pack_writer_add(writer, &t->offer.combine.kernel,
-                               &t->offer.combine.image,
-                               proof_json(&combine, t->proved_on), NULL, err);
+    return spt_pack_writer_add(
+        writer, &t->offer.combine.kernel, &t->offer.combine.image,
+        spt_proof_summary(&combine, t->proved_on), NULL, err);
 }
 
 static spt_status write_pack(const spt_tune *t, const char *folder,

@@ -42,7 +42,7 @@ try --version --nonsense
 is "--version wins" "$status" 0
 
 refused "pack without a folder" 2 "operand is missing" pack list
-refused "pack with an unknown verb" 2 "expected list or verify" pack eat x
+refused "pack with an unknown verb" 2 "expected list, verify or make" pack eat x
 refused "pack of a folder that is not there" 1 "cannot read" pack list /nonexistent
 mkdir "$TMP/empty"
 refused "pack of an empty folder" 1 "manifest.json: cannot read" pack verify "$TMP/empty"

@@ -1,0 +1,162 @@
+/*
+ * spectune pack make FILE -o DIR: a pack of the kernels that a text file
+ * lists, "NAME name=value ..." a line; each is proved first.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "files.h"
+#include "options.h"
+#include "pack_make.h"
+#include "template.h"
+
+enum { FILE_MAX_BYTES = 1 << 20 };
+
+typedef struct request {
+    const char *arch, *board_name, *device, *folder, *file;
+    spt_buf text;
+    spt_kernel_request *kernels;
+    size_t count;
+    spt_builder builder;
+    spt_board board;
+} request;
+
+/* The next word of a line, cut out of it; NULL at its end. */
+static char *next_word(char **at)
+{
+    char *word = *at + strspn(*at, " \t\r");
+    size_t size = strcspn(word, " \t\r");
+    if (!size || *word == '#')
+        return NULL;
+    *at = word + size + (word[size] != 0);
+    word[size] = 0;
+    return word;
+}
+
+static spt_status read_line(request *r, char *line, spt_error *err)
+{
+    const spt_template *t;
+    char *word = next_word(&line);
+    if (!word)
+        return SPT_OK;
+    spt_kernel_request *kernel = &r->kernels[r->count++];
+    kernel->template_name = word;
+    SPT_TRY(spt_gen_template(r->builder.gen, word, &t, err));
+    while ((word = next_word(&line)) != NULL)
+        SPT_TRY(spt_template_operand(t, word, &kernel->config, err));
+    return SPT_OK;
+}
+
+/* Names of kernels point into the text. */
+static spt_status read_file(request *r, spt_error *err)
+{
+    SPT_TRY(spt_file_read(r->file, FILE_MAX_BYTES, &r->text, err));
+    size_t lines = 1;
+    for (size_t i = 0; i < r->text.size; i++)
+        lines += r->text.data[i] == '\n';
+    r->kernels = spt_calloc(lines, sizeof *r->kernels);
+    if (!r->kernels)
+        return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", r->file);
+    char *line = r->text.data;
+    for (size_t n = 1; line; n++) {
+        char where[512], *end = strchr(line, '\n');
+        if (end)
+            *end = 0;
+        snprintf(where, sizeof where, "%.400s:%zu", r->file, n);
+        spt_status status = read_line(r, line, err);
+        if (status != SPT_OK)
+            return spt_fail_in(err, where);
+        line = end ? end + 1 : NULL;
+    }
+    return SPT_OK;
+}
+
+static void print_proof(void *user, const spt_built *built,
+                        const spt_proof *proof)
+{
+    (void)user;
+    printf("%-4s  %s  registers %d  error %.2g of %.2g\n",
+           proof->ok ? "ok" : "FAIL", built->kernel.symbol,
+           built->image.registers, proof->max_error, proof->bound);
+    if (!proof->ok)
+        printf("      %s\n", proof->text);
+    fflush(stdout);
+}
+
+static spt_status make_on(request *r, spt_machine *machine, bool *all_ok,
+                          spt_error *err)
+{
+    const spt_pack_job job = {.builder = &r->builder,
+                              .machine = machine,
+                              .requests = r->kernels,
+                              .count = r->count,
+                              .folder = r->folder,
+                              .done = print_proof};
+    SPT_TRY(spt_pack_make(&job, all_ok, err));
+    if (*all_ok)
+        printf("%s is written\n", r->folder);
+    else
+        printf("no pack is written: a proof failed\n");
+    return SPT_OK;
+}
+
+static spt_status make(request *r, bool *all_ok, spt_error *err)
+{
+    spt_machine machine;
+    spt_device_choice choice = strcmp(r->device, "sim") == 0 ? SPT_DEVICE_SIM
+                               : strcmp(r->device, "gpu") == 0
+                                   ? SPT_DEVICE_GPU
+                                   : SPT_DEVICE_AUTO;
+    if (!r->folder)
+        return spt_fail(err, SPT_E_USAGE,
+                        "-o: expected the folder for the pack");
+    SPT_TRY(
+        spt_builder_open(&r->builder, r->arch, r->board_name, &r->board, err));
+    SPT_TRY(read_file(r, err));
+    SPT_TRY(spt_machine_open(&r->board, choice, true, &machine, err));
+    spt_status status = make_on(r, &machine, all_ok, err);
+    spt_machine_close(&machine);
+    return status;
+}
+
+int spt_cmd_pack_make(int argc, char **argv)
+{
+    request r = {.device = "auto"};
+    const spt_option options[] = {
+        {"arch", 0, SPT_OPTION_TEXT, &r.arch, "ARCH", "architecture (sm90)", 0,
+         0},
+        {"board", 0, SPT_OPTION_TEXT, &r.board_name, "NAME|FILE.lua",
+         "board; default: the architecture's first", 0, 0},
+        {"device", 0, SPT_OPTION_CHOICE, &r.device, "auto|sim|gpu",
+         "what proves the kernels (auto: a fitting GPU, else sim)", 0, 0},
+        {"output", 'o', SPT_OPTION_TEXT, &r.folder, "DIR",
+         "folder for the pack", 0, 0},
+    };
+    const spt_usage usage = {
+        .command = "spectune pack make",
+        .operands = "FILE",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "Builds and proves the kernels that FILE lists, one a line "
+                   "as NAME NAME=VALUE... (spectune emit NAME --list shows "
+                   "the values), and writes a pack when all proofs are good.",
+        .options = options,
+        .count = sizeof options / sizeof *options,
+    };
+    spt_texts operands = {0};
+    spt_error err = {0};
+    bool all_ok = false;
+    int status = spt_options(&usage, argc, argv, &operands);
+    if (status >= 0)
+        return status;
+    r.builder.board = &r.board;
+    r.file = operands.values[0];
+    spt_status result = make(&r, &all_ok, &err);
+    spt_builder_close(&r.builder);
+    spt_free(r.kernels);
+    spt_buf_free(&r.text);
+    if (result != SPT_OK)
+        return spt_exit_error(usage.command, &err);
+    return all_ok ? 0 : 1;
+}
