@@ -38,10 +38,21 @@ local function shared_bytes(p)
   return math.max(p.k_warps * p.stages * stage_bytes(p), merge)
 end
 
--- Accumulators, a decoded block of every panel, and about 56 more. The
--- assembler would take all there are to overlap tiles, and spill.
+-- The two blocks of a unit are one text where it is short enough.
+local function unrolled(p)
+  return p.rows * p.panels <= 64
+end
+
+-- Mma that make up one product: bf16 holds a byte as two floats.
+local function planes(p)
+  return FORMATS[p.weight].bits == 8 and p.dtype == "bf16" and 2 or 1
+end
+
+-- Accumulators, a decoded block of every panel, and what the assembler takes
+-- to overlap tiles: it spills when it has not got it.
 local function registers(p)
-  return p.rows // 2 * p.panels + 24 * p.panels + 56
+  local base = (unrolled(p) and 56 or 36) + 40 * planes(p)
+  return p.rows // 2 * p.panels + 24 * p.panels + base
 end
 
 -- How many CTAs shared memory and registers leave room for.
@@ -121,9 +132,9 @@ return {
       SMALL = f.small or false,
       GROUPS = UNIT // f.group,
       BIAS = bias(p),
-      BLOCK_UNROLL = p.rows * p.panels > 64 and 1 or 2,
+      BLOCK_UNROLL = unrolled(p) and 2 or 1,
       MIN_CTAS = min_ctas(p, b),
-      PLANES = (f.bits == 8 and p.dtype == "bf16") and 2 or 1,
+      PLANES = planes(p),
       MMA_TYPE = p.dtype == "bf16" and "bf16" or "f16",
       OUT_MMA_TYPE = p.out_type == "bf16" and "bf16" or "f16",
       FLOAT_OUT = p.out_type == "fp32",

@@ -50,4 +50,12 @@ planted fifth-bits "out of row" weight_decode.cu 's/at \/ 8\] >> i/at \/ 8] >> (
     embedding weight=q5_1
 planted no-first-warp "out of row" linear.cu 's/^\( *\)float sum = at\[0\];/\1float sum = 0.0f;/' \
     linear weight=q8_0 k_warps=4 panels=2 stages=4
+planted no-offset "expected" linear.cu '/__fmaf_rn(block.offset/d' \
+    linear weight=q6_k k_warps=8 panels=4 stages=4 rows=3 outputs=40
+planted early-wait "asynchronous copy before its wait" linear.cu \
+    's/cp_async_wait<STAGES - 2>/cp_async_wait<STAGES - 1>/' \
+    linear weight=q6_k k_warps=8 panels=4 stages=4 rows=3 inputs=2560
+planted wrong-field "expected" linear_unit.cu \
+    's/8 \* half + 2 \* place - 4/8 * half + 2 * place - 2/' \
+    linear weight=q6_k k_warps=8 panels=4 stages=4 rows=3 outputs=40
 tap_done
