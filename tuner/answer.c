@@ -49,7 +49,22 @@ static void add_acceptance(cJSON *o, const spt_choice *c)
     cJSON_AddStringToObject(a, "source", c->table->source);
 }
 
-static void add_choice(cJSON *list, const spt_choice *c)
+/* What to type in the engine that serves. */
+static void add_flags(cJSON *o, const spt_choose_input *in, const spt_choice *c)
+{
+    char flags[256];
+    if (!in->where.serving)
+        return;
+    bool has = spt_serving_flags(in->where.serving, c->drafter->method,
+                                 c->draft_length, flags, sizeof flags);
+    if (c->known && has)
+        cJSON_AddStringToObject(o, "flags", flags);
+    else
+        cJSON_AddNullToObject(o, "flags");
+}
+
+static void add_choice(cJSON *list, const spt_choose_input *in,
+                       const spt_choice *c)
 {
     cJSON *o = cJSON_CreateObject();
     bool known = c->known;
@@ -58,11 +73,21 @@ static void add_choice(cJSON *list, const spt_choice *c)
     cJSON_AddStringToObject(o, "drafter", c->drafter->name);
     cJSON_AddStringToObject(o, "workload", c->workload);
     add_known(o, "draft_length", known, c->draft_length);
+    cJSON *alike = known ? cJSON_CreateArray() : cJSON_CreateNull();
+    if (known) {
+        cJSON_AddItemToArray(alike, cJSON_CreateNumber(c->alike_from));
+        cJSON_AddItemToArray(alike, cJSON_CreateNumber(c->alike_to));
+    }
+    cJSON_AddItemToObject(o, "alike", alike);
     add_known(o, "expected_length", known, c->expected_length);
     add_known(o, "speedup", known, c->speedup);
     spt_json_add4(o, "target_us", c->target_us);
     add_known(o, "draft_us", known, c->draft_us);
     add_known(o, "verify_us", known, c->verify_us);
+    add_known(o, "prefill_us", known, c->prefill_us);
+    add_known(o, "draft_prefill_us", known, c->draft_prefill_us);
+    add_known(o, "break_even_tokens", known, ceil(c->break_even));
+    add_flags(o, in, c);
     cJSON_AddNumberToObject(o, "memory_bytes", ceil(c->memory_bytes));
     cJSON_AddBoolToObject(o, "fits", c->fits);
     cJSON_AddStringToObject(o, "evidence", c->evidence);
@@ -72,6 +97,20 @@ static void add_choice(cJSON *list, const spt_choice *c)
         cJSON_AddNullToObject(o, "reason");
     add_acceptance(o, c);
     cJSON_AddItemToArray(list, o);
+}
+
+/* Engine, boards, the drafter's board: only where they are not the usual. */
+static void add_deployment(cJSON *object, const spt_deployment *w)
+{
+    if (w->serving) {
+        cJSON_AddStringToObject(object, "engine", w->serving->name);
+        cJSON_AddStringToObject(object, "engine_source", w->serving->source);
+    }
+    cJSON_AddNumberToObject(object, "boards", w->boards > 1 ? w->boards : 1);
+    if (w->draft_board) {
+        cJSON_AddStringToObject(object, "draft_board", w->draft_board->name);
+        cJSON_AddNumberToObject(object, "link_us", w->link_us);
+    }
 }
 
 static void add_model(cJSON *object, const spt_target *t)
@@ -111,6 +150,7 @@ spt_status spt_answer_json(const spt_choose_input *in, const spt_choices *ch,
     cJSON_AddNumberToObject(heads, "group", (double)(t->q_heads / t->kv_heads));
     cJSON_AddNumberToObject(object, "head_dim", (double)t->head_dim);
     cJSON_AddStringToObject(object, "kv_dtype", in->kv_dtype);
+    add_deployment(object, &in->where);
     add_model(object, t);
     add_drafters(object, in);
     cJSON *rule = cJSON_AddObjectToObject(object, "rule");
@@ -121,7 +161,7 @@ spt_status spt_answer_json(const spt_choose_input *in, const spt_choices *ch,
         add_rung(ladder, &ch->ladder[i]);
     cJSON *list = cJSON_AddArrayToObject(object, "choices");
     for (size_t i = 0; i < ch->count; i++)
-        add_choice(list, &ch->list[i]);
+        add_choice(list, in, &ch->list[i]);
     if (cJSON_GetArraySize(list) != (int)ch->count)
         return spt_fail(err, SPT_E_MEMORY, "answer: out of memory");
     return SPT_OK;
@@ -185,6 +225,25 @@ static void print_field(FILE *out, const ink *i, const char *label,
     fputc('\n', out);
 }
 
+static void print_deployment(FILE *out, const ink *i, const spt_deployment *w)
+{
+    char text[400];
+    if (w->serving) {
+        snprintf(text, sizeof text, "%s: costs %s", w->serving->name,
+                 w->serving->source);
+        print_field(out, i, "engine", text);
+    }
+    if (w->boards > 1) {
+        snprintf(text, sizeof text, "%d boards share every layer", w->boards);
+        print_field(out, i, "boards", text);
+    }
+    if (w->draft_board) {
+        snprintf(text, sizeof text, "on %s, %g us away", w->draft_board->title,
+                 w->link_us);
+        print_field(out, i, "drafter", text);
+    }
+}
+
 static void print_head(FILE *out, const ink *i, const spt_choose_input *in)
 {
     const spt_target *t = in->target;
@@ -212,6 +271,7 @@ static void print_head(FILE *out, const ink *i, const spt_choose_input *in)
             text + used, sizeof text - used, "%s %s", c ? "," : "",
             tokens_text(in->contexts[c], context, sizeof context));
     print_field(out, i, "load", text);
+    print_deployment(out, i, &in->where);
 }
 
 static void print_drafters(FILE *out, const ink *i, const spt_choose_input *in)
@@ -232,6 +292,8 @@ static void print_ladder(FILE *out, const ink *i, const spt_choose_input *in,
     fprintf(out, "\n%sPublished rule%s  %d x (1 + D) <= %d rows: D = %s%d%s\n",
             i->bold, i->off, group, ch->rule.tile_rows, i->bold,
             ch->rule.draft_length, i->off);
+    if (!ch->n_rungs)
+        return;
     fprintf(out, "\n%sLadder%s  batch %d, context %s\n", i->bold, i->off,
             ch->ladder_batch,
             tokens_text(ch->ladder_context, context, sizeof context));
@@ -250,16 +312,19 @@ static void print_choice(FILE *out, const ink *i, const spt_choice *c)
     char context[24], t[16], d[16], v[16];
     tokens_text(c->context, context, sizeof context);
     if (!c->known) {
-        fprintf(out, "%5d %7s  %s%s%s\n", c->batch, context, i->dim, c->reason,
+        fprintf(out, "%4d %6s  %s%s%s\n", c->batch, context, i->dim, c->reason,
                 i->off);
         return;
     }
     const char *tint = c->speedup > 1.05 ? i->good
                        : c->draft_length ? ""
                                          : i->poor;
+    char alike[32] = "";
+    if (c->alike_from < c->alike_to)
+        snprintf(alike, sizeof alike, "%d-%d", c->alike_from, c->alike_to);
     fprintf(out,
-            "%5d %7s  %-11.11s %s%2d  %5.2f  %5.2fx%s  %8s %8s %8s %6.1f\n",
-            c->batch, context, c->workload, tint, c->draft_length,
+            "%4d %6s  %-11.11s %s%2d %-5s %5.2f %5.2fx%s %8s %8s %8s %6.1f\n",
+            c->batch, context, c->workload, tint, c->draft_length, alike,
             c->expected_length, c->speedup, i->off,
             time_text(c->target_us, t, sizeof t),
             time_text(c->draft_us, d, sizeof d),
@@ -328,6 +393,38 @@ static void print_tables(FILE *out, const ink *i, const spt_choices *ch,
     }
 }
 
+/* The engine's flags, and what the longest prompt costs the drafter. */
+static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
+                      const spt_choices *ch, const spt_drafter *drafter)
+{
+    char flags[256], text[400], context[24];
+    const spt_choice *last = NULL;
+    for (size_t k = 0; k < ch->count; k++)
+        if (ch->list[k].drafter == drafter && ch->list[k].known &&
+            ch->list[k].draft_length)
+            last = &ch->list[k];
+    if (!last)
+        return;
+    fprintf(out, "%s", i->dim);
+    if (in->where.serving &&
+        spt_serving_flags(in->where.serving, drafter->method,
+                          last->draft_length, flags, sizeof flags)) {
+        snprintf(text, sizeof text, "%s (D = %d); %s (D = 0)", flags,
+                 last->draft_length, in->where.serving->off);
+        print_field(out, &plain_ink, "  type", text);
+    }
+    char prompt[16], more[16];
+    snprintf(text, sizeof text,
+             "a prompt of %s takes %s, the drafter %s more: won back after "
+             "%.0f tokens (%s, batch %d)",
+             tokens_text(last->context, context, sizeof context),
+             time_text(last->prefill_us, prompt, sizeof prompt),
+             time_text(last->draft_prefill_us, more, sizeof more),
+             ceil(last->break_even), last->workload, last->batch);
+    print_field(out, &plain_ink, "  prefill", text);
+    fprintf(out, "%s", i->off);
+}
+
 static void print_choices(FILE *out, const ink *i, const spt_choose_input *in,
                           const spt_choices *ch, const spt_drafter *drafter)
 {
@@ -339,12 +436,14 @@ static void print_choices(FILE *out, const ink *i, const spt_choose_input *in,
             continue;
         if (!any)
             fprintf(out,
-                    "%sbatch context  workload     D   E[L]  speed     target "
+                    "%sbatch  ctx  workload     D alike  E[L]  speed   target "
                     "   draft   verify     GB%s\n",
                     i->dim, i->off);
         any = true;
         print_choice(out, i, &ch->list[k]);
     }
+    if (any)
+        print_use(out, i, in, ch, drafter);
     print_notes(out, i, in, ch, drafter);
     print_tables(out, i, ch, drafter);
 }
@@ -358,6 +457,8 @@ void spt_answer_print(FILE *out, const spt_choose_input *in,
     print_ladder(out, i, in, ch);
     for (size_t d = 0; d < in->n_drafters; d++)
         print_choices(out, i, in, ch, &in->drafters[d]);
-    fprintf(out, "\nTimes are %s. Speed = E[L] x target / (draft + verify).\n",
+    fprintf(out,
+            "\nTimes are %s. Speed = E[L] x target / (draft + verify).\n"
+            "Alike: draft lengths that the model cannot tell from D.\n",
             ch->n_rungs ? ch->ladder[0].evidence : "modelled");
 }

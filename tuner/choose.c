@@ -13,6 +13,8 @@
 #include <string.h>
 
 const double spt_choose_noise = 0.005;
+/* The model's rates are off by more than this (spectune model check). */
+static const double model_noise = 0.02;
 
 static const int rungs[] = {8, 16, 32, 64, 128};
 enum { TILE_ROWS = 128 };
@@ -46,10 +48,12 @@ static void fill_cell(const spt_choose_input *in, int batch, int64_t context,
                          .kernels = in->kernels,
                          .kv_bytes = in->kv_bytes,
                          .batch = batch,
-                         .context = (double)context};
+                         .context = (double)context,
+                         .where = in->where};
     for (int d = 0; d <= SPT_DRAFT_MAX; d++) {
         c->verify_us[d] = spt_step_verify_us(&c->step, d, &c->evidence[d]);
-        c->config[d] = spt_step_attention(&c->step, d).config;
+        if (!in->where.serving)
+            c->config[d] = spt_step_attention(&c->step, d).config;
     }
 }
 
@@ -58,7 +62,7 @@ static void fill_drafted(const cell *c, const spt_drafter *drafter, drafted *t)
     for (int d = 0; d <= SPT_DRAFT_MAX; d++) {
         t->draft_us[d] = spt_step_draft_us(&c->step, drafter, d);
         t->memory[d] = spt_step_memory_bytes(&c->step, drafter, d);
-        t->fits[d] = spt_step_fits(&c->step, t->memory[d]);
+        t->fits[d] = spt_step_fits(&c->step, d ? drafter : NULL, t->memory[d]);
     }
 }
 
@@ -141,6 +145,37 @@ static void say_limits(const spt_table *table, const drafted *t, int max,
                  "the table ends at %d drafts", table->longest);
 }
 
+/* Lengths next to the chosen one that the model cannot tell from it. */
+static void find_alike(const cell *c, const drafted *t, const spt_table *table,
+                       int max, spt_choice *choice)
+{
+    int chosen = choice->draft_length;
+    double least = rate(c, t, table, chosen) * (1 - model_noise);
+    choice->alike_from = choice->alike_to = chosen;
+    for (int step = -1; step <= 1; step += 2)
+        for (int d = chosen + step; d >= 0 && d <= max; d += step) {
+            if (d && table->expected[d] < 0)
+                continue; /* nothing is known of it */
+            if (!(d == 0 || t->fits[d]) || rate(c, t, table, d) < least)
+                break;
+            *(step < 0 ? &choice->alike_from : &choice->alike_to) = d;
+        }
+}
+
+/* From which answer on a drafter's pass over the prompt is won back. */
+static void weigh_prefill(const cell *c, const drafted *t,
+                          const spt_table *table, spt_choice *choice)
+{
+    int d = choice->draft_length;
+    choice->prefill_us = spt_step_prefill_us(&c->step);
+    if (!d)
+        return;
+    choice->draft_prefill_us =
+        spt_step_draft_prefill_us(&c->step, choice->drafter);
+    double won = c->verify_us[0] - 1 / rate(c, t, table, d);
+    choice->break_even = won > 0 ? choice->draft_prefill_us / won : 0;
+}
+
 /* The best draft length of the ones that are known and fit. */
 static void pick(const cell *c, const drafted *t, const spt_table *table,
                  spt_choice *choice)
@@ -168,6 +203,8 @@ static void pick(const cell *c, const drafted *t, const spt_table *table,
     choice->config = c->config[chosen];
     choice->evidence = c->evidence[chosen];
     choice->known = true;
+    find_alike(c, t, table, max, choice);
+    weigh_prefill(c, t, table, choice);
     say_limits(table, t, max, choice);
 }
 
@@ -184,11 +221,20 @@ static void choose_one(const spt_choose_input *in, const cell *c,
         say_unknown(in, choice);
         return;
     }
+    const spt_serving *serving = in->where.serving;
+    if (serving && !serving->methods[choice->drafter->method][0]) {
+        choice->evidence = "modelled";
+        snprintf(choice->reason, sizeof choice->reason, "%s does not have %s",
+                 serving->name, spt_drafter_name(choice->drafter->method));
+        return;
+    }
     if (!t->fits[0]) {
         choice->evidence = c->evidence[0];
         snprintf(choice->reason, sizeof choice->reason,
                  "the model and this KV do not fit: %.1f of %.1f GB",
-                 t->memory[0] / 1e9, in->board->memory_bytes / 1e9);
+                 t->memory[0] / 1e9,
+                 in->board->memory_bytes / 1e9 *
+                     (in->where.boards > 1 ? in->where.boards : 1));
         return;
     }
     pick(c, t, choice->table, choice);
@@ -222,7 +268,7 @@ spt_status spt_choose(const spt_choose_input *in, spt_choices *out,
     size_t total =
         in->n_batches * in->n_contexts * in->n_drafters * in->n_workloads;
     spt_choices result = {0};
-    if (!in->kernels->count)
+    if (!in->where.serving && !in->kernels->count)
         return spt_fail(err, SPT_E_UNSUPPORTED,
                         "choose: no attention kernel to choose from");
     result.list = spt_calloc(total + 1, sizeof *result.list);
@@ -239,7 +285,7 @@ spt_status spt_choose(const spt_choose_input *in, spt_choices *out,
     for (size_t b = 0; b < in->n_batches; b++)
         for (size_t x = 0; x < in->n_contexts; x++) {
             fill_cell(in, in->batches[b], in->contexts[x], c);
-            if (b == 0 && x + 1 == in->n_contexts) {
+            if (b == 0 && x + 1 == in->n_contexts && !in->where.serving) {
                 result.ladder_batch = in->batches[b];
                 result.ladder_context = in->contexts[x];
                 fill_ladder(in, c, &result);

@@ -20,10 +20,12 @@ typedef struct spt_choose_input {
     const char *const *workloads;
     size_t n_workloads;
     const spt_acceptance *acceptance;
-    const spt_kernels *kernels; /* of one reduction key, one chunk */
+    const spt_kernels *kernels; /* of one reduction key, one chunk; NULL when
+                                   another engine serves */
     double kv_bytes; /* of one KV element */
     /* For the output. */
     const char *kv_dtype, *effort;
+    spt_deployment where;
 } spt_choose_input;
 
 /* The published rule: group * (1 + D) <= tile_rows. */
@@ -48,10 +50,16 @@ typedef struct spt_choice {
     bool borrowed; /* the table is another target's (stand-in) */
     bool known; /* false: draft_length is null, reason says why */
     int draft_length;
+    /* Lengths around it whose rates lie so near that the model cannot tell
+       them apart: measure these. Both are draft_length when there is none. */
+    int alike_from, alike_to;
     double expected_length, speedup;
     double target_us, draft_us, verify_us;
     double memory_bytes;
     bool fits;
+    /* Reading the prompt; what the drafter adds to it; tokens of an answer
+       from which on speculation pays for that (0 without drafts). */
+    double prefill_us, draft_prefill_us, break_even;
     size_t config; /* of the attention kernel at this draft length */
     const char *evidence;
     char reason[240]; /* why null; or what limited the choice; or "" */

@@ -28,6 +28,14 @@ static cJSON *sweep_json(const spt_sweep *w)
     spt_json_add4(o, "lost_percent", w->lost_percent);
     if (w->assumed[0])
         cJSON_AddStringToObject(o, "assumed", w->assumed);
+    cJSON *list = cJSON_AddArrayToObject(o, "lengths");
+    for (size_t i = 0; i < w->n_tried; i++) {
+        cJSON *t = cJSON_CreateObject();
+        cJSON_AddNumberToObject(t, "draft_length", w->tried[i].draft_length);
+        spt_json_add4(t, "expected_length", w->tried[i].expected_length);
+        spt_json_add4(t, "step_us", w->tried[i].step_us);
+        cJSON_AddItemToArray(list, t);
+    }
     return o;
 }
 

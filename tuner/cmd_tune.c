@@ -14,8 +14,9 @@
 
 typedef struct tune_options {
     const char *arch, *board, *heads, *dtype, *kv_dtype, *model, *weights;
-    const char *acceptance, *effort, *folder;
-    int64_t head_dim, page_size;
+    const char *acceptance, *effort, *folder, *engine, *draft_board;
+    int64_t head_dim, page_size, boards;
+    double link_us;
     spt_texts drafters;
     spt_ints batches, contexts;
     bool json, quiet;
@@ -35,7 +36,9 @@ static int parse(int argc, char **argv, tune_options *o)
         {"dtype", 0, SPT_OPTION_CHOICE, &o->dtype, "bf16|fp16",
          "type of queries and output (bf16)", 0, 0},
         {"kv-dtype", 0, SPT_OPTION_TEXT, &o->kv_dtype, "T",
-         "type of KV: bf16 or fp16, as the queries'", 0, 0},
+         "type of KV: bf16 or fp16, as the queries'; with --engine also fp8, "
+         "q8_0, q4_0",
+         0, 0},
         {"page-size", 0, SPT_OPTION_INT, &o->page_size, "N",
          "tokens per KV page, 0 = contiguous (16)", 0, 65536},
         {"model", 0, SPT_OPTION_TEXT, &o->model, "MODEL",
@@ -50,6 +53,17 @@ static int parse(int argc, char **argv, tune_options *o)
          "KV tokens per sequence (1024,8192,32768)", 0, 1 << 24},
         {"acceptance", 0, SPT_OPTION_TEXT, &o->acceptance, "FILE",
          "acceptance tables of your own", 0, 0},
+        {"engine", 0, SPT_OPTION_CHOICE, &o->engine,
+         "spectune|llama.cpp|vllm|sglang|trtllm",
+         "whose kernels will run (spectune); of another the answer is the "
+         "draft length and what to type there",
+         0, 0},
+        {"tp", 0, SPT_OPTION_INT, &o->boards, "N",
+         "boards that share every layer (1)", 1, 64},
+        {"draft-board", 0, SPT_OPTION_TEXT, &o->draft_board, "NAME|FILE.lua",
+         "board of the drafter, when it has its own", 0, 0},
+        {"link-us", 0, SPT_OPTION_NUMBER, &o->link_us, "N",
+         "microseconds to that board, one way (20)", 0, 1e6},
         {"effort", 0, SPT_OPTION_CHOICE, &o->effort, "estimate|measure|patient",
          "model only, or times from a GPU (estimate)", 0, 0},
         {"output", 'o', SPT_OPTION_TEXT, &o->folder, "DIR",
@@ -69,10 +83,48 @@ static int parse(int argc, char **argv, tune_options *o)
     return spt_options(&usage, argc, argv, NULL);
 }
 
+static bool other_engine(const tune_options *o)
+{
+    return strcmp(o->engine, "spectune") != 0;
+}
+
+/* Types of kernels; of another engine only the KV's size counts. */
+static spt_status set_types(const tune_options *o, spt_problem *p,
+                            spt_error *err)
+{
+    if (!other_engine(o))
+        return spt_problem_set_types(p, o->dtype, o->kv_dtype, err);
+    if (!o->kv_dtype || spt_kv_type_bytes(o->kv_dtype) > 0)
+        return SPT_OK;
+    return spt_fail(err, SPT_E_USAGE,
+                    "--kv-dtype %s: expected bf16, fp16, fp8, q8_0 or q4_0",
+                    o->kv_dtype);
+}
+
+/* Options that go together, or not. */
+static spt_status check_options(const tune_options *o, spt_error *err)
+{
+    if (other_engine(o) && o->folder)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--output %s: expected none beside --engine %s, which "
+                        "has its own kernels",
+                        o->folder, o->engine);
+    if (other_engine(o) && strcmp(o->effort, "estimate") != 0)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--effort %s: expected estimate beside --engine %s, "
+                        "whose kernels are not here",
+                        o->effort, o->engine);
+    if (o->link_us >= 0 && !o->draft_board)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--link-us: expected --draft-board beside it");
+    return SPT_OK;
+}
+
 static spt_status make_input(const tune_options *o, spt_tune_input *in,
                              spt_error *err)
 {
     spt_problem *p = &in->problem;
+    SPT_TRY(check_options(o, err));
     if (!o->heads && !o->model)
         return spt_fail(err, SPT_E_USAGE,
                         "--heads: expected Q/KV, or --model MODEL");
@@ -83,7 +135,7 @@ static spt_status make_input(const tune_options *o, spt_tune_input *in,
                         o->heads);
     if (o->heads)
         SPT_TRY(spt_parse_heads(o->heads, &p->q_heads, &p->kv_heads, err));
-    SPT_TRY(spt_problem_set_types(p, o->dtype, o->kv_dtype, err));
+    SPT_TRY(set_types(o, p, err));
     p->head_dim = (int)o->head_dim;
     p->page_size = (int)o->page_size;
     in->model = o->model;
@@ -94,6 +146,10 @@ static spt_status make_input(const tune_options *o, spt_tune_input *in,
     in->acceptance = o->acceptance;
     in->effort = o->effort;
     in->kv_dtype = o->kv_dtype ? o->kv_dtype : o->dtype;
+    in->engine = other_engine(o) ? o->engine : NULL;
+    in->boards = (int)o->boards;
+    in->draft_board = o->draft_board;
+    in->link_us = o->link_us >= 0 ? o->link_us : 20;
     return SPT_OK;
 }
 
@@ -120,13 +176,16 @@ static void clear_progress(const spt_tune_input *in)
         fputs("\r\033[K", stderr);
 }
 
+/* folder: of profile and pack; NULL when there are none. */
 static spt_status print_answer(const tune_options *o, const spt_tune *t,
                                const char *folder, spt_error *err)
 {
     spt_buf profile = {0}, pack = {0}, text = {0};
     cJSON *json = NULL;
-    spt_buf_printf(&profile, "%s/profile.json", folder);
-    spt_buf_printf(&pack, "%s/pack", folder);
+    if (folder) {
+        spt_buf_printf(&profile, "%s/profile.json", folder);
+        spt_buf_printf(&pack, "%s/pack", folder);
+    }
     spt_status status = SPT_OK;
     if (o->json)
         status = spt_tune_json(t, "spectune.answer/1", profile.data, pack.data,
@@ -137,8 +196,11 @@ static spt_status print_answer(const tune_options *o, const spt_tune *t,
     } else if (status == SPT_OK && !o->quiet) {
         spt_answer_print(stdout, &t->input, &t->choices,
                          spt_answer_colour(stdout));
-        printf("\n%zu kernels proved on %s, chunk %d\nprofile and pack in %s\n",
-               t->offer.count + 1, t->proved_on, t->selection.chunk, folder);
+        if (folder)
+            printf("\n%zu kernels proved on %s, chunk %d\n"
+                   "profile and pack in %s\n",
+                   t->offer.count + 1, t->proved_on, t->selection.chunk,
+                   folder);
     }
     cJSON_Delete(json);
     spt_buf_free(&profile);
@@ -147,10 +209,23 @@ static spt_status print_answer(const tune_options *o, const spt_tune *t,
     return status;
 }
 
+/* Another engine's answer: nothing is built and nothing written. */
+static spt_status advise(const tune_options *o, spt_tune_input *in, spt_tune *t,
+                         spt_error *err)
+{
+    SPT_TRY(spt_gen_open(NULL, &t->builder.gen, err));
+    SPT_TRY(spt_find_board(t->builder.gen, o->arch, o->board, &t->board, err));
+    t->builder.board = &t->board;
+    SPT_TRY(spt_tune_run(in, t, err));
+    return print_answer(o, t, NULL, err);
+}
+
 static spt_status tune(const tune_options *o, spt_tune_input *in, spt_tune *t,
                        spt_error *err)
 {
     SPT_TRY(make_input(o, in, err));
+    if (in->engine)
+        return advise(o, in, t, err);
     SPT_TRY(spt_builder_open(&t->builder, o->arch, o->board, &t->board, err));
     spt_buf folder = {0};
     if (o->folder)
@@ -183,6 +258,9 @@ int spt_cmd_tune(int argc, char **argv)
     tune_options o = {
         .dtype = "bf16",
         .effort = "estimate",
+        .engine = "spectune",
+        .boards = 1,
+        .link_us = -1,
         .head_dim = 128,
         .page_size = 16,
         .batches = {3, {1, 8, 64}},

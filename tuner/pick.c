@@ -19,7 +19,8 @@ double spt_pick_speedup(const spt_step *step, const spt_drafter *drafter,
 
 static bool fits(const spt_step *step, const spt_drafter *drafter, int d)
 {
-    return spt_step_fits(step, spt_step_memory_bytes(step, drafter, d));
+    return spt_step_fits(step, drafter,
+                         spt_step_memory_bytes(step, drafter, d));
 }
 
 spt_pick spt_pick_length(const spt_step *step, const spt_drafter *drafter,

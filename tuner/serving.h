@@ -66,8 +66,9 @@ double spt_serving_restore_us(const spt_load *load, double running,
                               int draft_length);
 
 /*
- * Time in which every one of the batch's sequences takes one step: waiting
- * turns, drafting, verification, restoring.
+ * Time in which every one of the batch's sequences takes one step: turns of
+ * those that wait or that the engine verifies apart, drafting, verification,
+ * restoring.
  */
 double spt_serving_step_us(const spt_load *load, int draft_length);
 

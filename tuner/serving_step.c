@@ -59,11 +59,12 @@ static void add_weights(work *w, const spt_load *l, double params, double bits,
 
 /* Routed experts: those that the rows touch, each row through its own few. */
 static void add_experts(work *w, const spt_load *l, const spt_target *t,
-                        double rows)
+                        double running, double rows)
 {
     const spt_serving *e = l->serving;
     double one = spt_target_expert_params(t) * (double)t->moe_layers;
-    double touched = spt_target_experts_touched(t, rows) * one;
+    double touched =
+        spt_target_experts_touched(t, running, rows / running) * one;
     double used = rows * (double)t->experts_per_token * one;
     w->bytes += touched * t->layer_bits / 8;
     if (e->narrow_rows > 0 && rows <= e->narrow_rows)
@@ -88,23 +89,22 @@ static void add_context(work *w, const spt_load *l, const spt_target *t,
                 (double)t->window_layers * window);
 }
 
-/* Bytes per microsecond for weights: what exceeds the boards' memory comes
-   from the host. */
-static double weight_rate(const spt_load *l, int boards)
+/* Share of the target's weights that the boards' memory does not hold. */
+static double away(const spt_load *l)
 {
-    const spt_serving *e = l->serving;
-    double dram = l->board->dram_gbps * e->memory_share * 1e3 * boards;
     double room = l->board->memory_bytes * l->boards * weights_share;
-    double away = 1 - fmin(1, room / l->target->weight_bytes);
-    return 1 / ((1 - away) / dram + away / (e->host_gbps * 1e3));
+    return 1 - fmin(1, room / l->target->weight_bytes);
 }
 
-static double work_us(const work *w, const spt_load *l, int boards)
+/* host: share of the weights that is read from there. */
+static double work_us(const work *w, const spt_load *l, int boards, double host)
 {
     const spt_serving *e = l->serving;
     const spt_board *b = l->board;
     double dram = b->dram_gbps * e->memory_share * 1e3 * boards;
-    double memory = w->bytes / weight_rate(l, boards) + w->kv / dram;
+    double memory =
+        w->bytes * ((1 - host) / dram + host / (e->host_gbps * 1e3)) +
+        w->kv / dram;
     double arithmetic =
         w->cycles / (b->sm_count * b->clock_mhz * boards) +
         w->flop / (b->bf16_tflops * e->matrix_share * 1e6 * boards);
@@ -136,9 +136,9 @@ static double forward_us(const spt_load *l, const spt_target *t, int boards,
     add_weights(&w, l, (double)t->vocab * (double)t->hidden, t->head_bits,
                 rows);
     if (t->experts)
-        add_experts(&w, l, t, rows);
+        add_experts(&w, l, t, running, rows);
     add_context(&w, l, t, running, rows);
-    return work_us(&w, l, boards) +
+    return work_us(&w, l, boards, t == l->target ? away(l) : 0) +
            (double)t->layers *
                (layer_us + reduce_us(l, boards, rows, (double)t->hidden)) +
            (double)t->moe_layers * l->serving->expert_layer_us;
@@ -172,8 +172,8 @@ static double serial_us(const spt_load *l, double running, int draft_length)
     add_weights(&w, l, d->vocab * h, mtp ? t->head_bits : e->draft_bits,
                 running);
     w.kv += running * spt_target_kv_bytes(t, l->kv_bytes) * l->context;
-    return draft_length * (work_us(&w, l, l->boards) + e->draft_us +
-                           reduce_us(l, l->boards, running, h));
+    return draft_length * (work_us(&w, l, l->boards, mtp ? away(l) : 0) +
+                           e->draft_us + reduce_us(l, l->boards, running, h));
 }
 
 /* DFlash and DSpark: one pass over the block; DSpark's head token by token. */
@@ -191,9 +191,9 @@ static double block_us(const spt_load *l, double running, int draft_length)
     w.kv +=
         d->layers * running * spt_target_kv_bytes(t, l->kv_bytes) * l->context;
     add_weights(&rank, l, d->rank * d->vocab, 16, running);
-    double serial = d->rank > 0 ? work_us(&rank, l, 1) + e->layer_us : 0;
-    return work_us(&w, l, l->boards) + e->block_us + d->layers * e->layer_us +
-           draft_length * serial;
+    double serial = d->rank > 0 ? work_us(&rank, l, 1, 0) + e->layer_us : 0;
+    return work_us(&w, l, l->boards, 0) + e->block_us +
+           d->layers * e->layer_us + draft_length * serial;
 }
 
 double spt_serving_draft_us(const spt_load *l, double running, int draft_length)
@@ -252,8 +252,12 @@ double spt_serving_running(const spt_load *l, int draft_length)
 double spt_serving_step_us(const spt_load *l, int draft_length)
 {
     double running = spt_serving_running(l, draft_length);
-    return l->batch / running *
-           (spt_serving_draft_us(l, running, draft_length) +
-            spt_serving_verify_us(l, running, draft_length) +
-            spt_serving_restore_us(l, running, draft_length));
+    double together = l->serving->together;
+    /* Speculation may go by fewer sequences than plain decoding does. */
+    double group =
+        draft_length && together > 0 ? fmin(together, running) : running;
+    return l->batch / group *
+           (spt_serving_draft_us(l, group, draft_length) +
+            spt_serving_verify_us(l, group, draft_length) +
+            spt_serving_restore_us(l, group, draft_length));
 }

@@ -16,8 +16,27 @@ static const double host_us = 30;
 /* An n-gram lookup for one sequence on the host. Assumed. */
 static const double lookup_us = 2;
 
-/* CUDA context, code and graphs. Assumed. */
-static const double reserve_bytes = 768.0 * 1024 * 1024;
+/* One all-reduce beside its bytes, over NVLink and over PCIe. Assumed: what
+   engines' own kernels reach within a node. */
+static const double reduce_nvlink_us = 6, reduce_pcie_us = 22;
+static const double slowest_nvlink_gbps = 100;
+
+int spt_step_boards(const spt_step *s)
+{
+    return s->where.boards > 1 ? s->where.boards : 1;
+}
+
+spt_load spt_step_load(const spt_step *s, const spt_drafter *d)
+{
+    return (spt_load){.serving = s->where.serving,
+                      .board = s->board,
+                      .target = s->target,
+                      .drafter = d,
+                      .boards = spt_step_boards(s),
+                      .batch = s->batch,
+                      .context = s->context,
+                      .kv_bytes = s->kv_bytes};
+}
 
 const char *spt_term_name(spt_term term)
 {
@@ -32,7 +51,7 @@ const char *spt_term_name(spt_term term)
 static double gemm(const spt_step *s, double rows, double n, double k,
                    double bits)
 {
-    return spt_model_gemm_us(s->board, rows, n, k, bits);
+    return spt_model_gemm_us(s->board, rows, n / spt_step_boards(s), k, bits);
 }
 
 static double small(const spt_step *s, double bytes)
@@ -43,11 +62,12 @@ static double small(const spt_step *s, double bytes)
 static spt_attention_shape shape_of(const spt_step *s, const spt_target *t,
                                     double context, int draft_length)
 {
+    int n = spt_step_boards(s);
     return (spt_attention_shape){
         .batch = s->batch,
         .context = context + 1 + draft_length,
-        .q_heads = (int)t->q_heads,
-        .kv_heads = (int)t->kv_heads,
+        .q_heads = (int)(t->q_heads / n),
+        .kv_heads = (int)(t->kv_heads > n ? t->kv_heads / n : 1),
         .head_dim = (int)t->head_dim,
         .element_bytes = s->kv_bytes,
         .draft_length = draft_length,
@@ -149,7 +169,8 @@ static void add_moe(const sum *a, const spt_target *t, double rows, double bits)
 {
     double h = (double)t->hidden, f = (double)t->expert_ffn;
     double shared = (double)t->shared_ffn;
-    double touched = spt_target_experts_touched(t, rows);
+    double batch = a->step->batch;
+    double touched = spt_target_experts_touched(t, batch, rows / batch);
     double per_expert = rows * (double)t->experts_per_token / touched;
     add_gemm(a, SPT_TERM_EXPERTS, rows, (double)t->experts, h, 16);
     add_small(a, rows * h * 2);
@@ -191,6 +212,18 @@ static void add_head(const sum *a, double rows, double vocab, double hidden,
     add_small(a, rows * vocab * 4);
 }
 
+/* Two all-reduces of a layer's rows among the boards: there and back. */
+static double reduce_us(const spt_step *s, double rows, double hidden)
+{
+    int n = spt_step_boards(s);
+    double link = s->board->link_gbps > 0 ? s->board->link_gbps : 16;
+    if (n < 2)
+        return 0;
+    return 2 *
+           ((link >= slowest_nvlink_gbps ? reduce_nvlink_us : reduce_pcie_us) +
+            2 * rows * hidden * 2 * (n - 1) / n / (link * 1e3));
+}
+
 /* One forward of a model with 1 + draft rows per sequence, head included. */
 static void add_forward(const spt_step *s, const spt_target *t, double context,
                         int draft_length, spt_step_terms *terms)
@@ -218,6 +251,8 @@ static void add_forward(const spt_step *s, const spt_target *t, double context,
     a.layers = (double)t->moe_layers;
     if (t->moe_layers)
         add_moe(&a, t, rows, bits);
+    a.layers = (double)t->layers;
+    add(&a, SPT_TERM_REDUCE, reduce_us(s, rows, (double)t->hidden));
     a.layers = 1;
     add_head(&a, rows, (double)t->vocab, (double)t->hidden, t->head_bits);
 }
@@ -237,6 +272,11 @@ double spt_step_verify_us(const spt_step *s, int draft_length,
 {
     spt_step_terms terms;
     *evidence = "modelled";
+    if (s->where.serving) {
+        /* What a drafter costs beside its drafts is booked there. */
+        spt_load l = spt_step_load(s, NULL);
+        return spt_serving_step_us(&l, draft_length);
+    }
     spt_step_verify_terms(s, draft_length, &terms);
     return spt_step_total_us(&terms);
 }
@@ -317,11 +357,20 @@ static double block_us(const spt_step *s, const spt_drafter *d,
     return spt_step_total_us(&terms);
 }
 
-double spt_step_draft_us(const spt_step *s, const spt_drafter *d,
-                         int draft_length)
+/* Drafting, and what its presence costs beyond a forward of the target. */
+static double serving_draft_us(const spt_step *s, const spt_drafter *d,
+                               int draft_length)
 {
-    if (draft_length <= 0)
-        return 0;
+    spt_load with = spt_step_load(s, d), without = spt_step_load(s, NULL);
+    return spt_serving_step_us(&with, draft_length) -
+           spt_serving_step_us(&without, draft_length);
+}
+
+static double draft_us(const spt_step *s, const spt_drafter *d,
+                       int draft_length)
+{
+    if (s->where.serving)
+        return serving_draft_us(s, d, draft_length);
     switch (d->method) {
     case SPT_METHOD_EXTERNAL:
         return external_us(s, d, draft_length);
@@ -336,32 +385,24 @@ double spt_step_draft_us(const spt_step *s, const spt_drafter *d,
     }
 }
 
-double spt_step_memory_bytes(const spt_step *s, const spt_drafter *d,
-                             int draft_length)
+/* Tokens and the target's features to the drafter's board, drafts back. */
+static double link_us(const spt_step *s, const spt_drafter *d, int draft_length)
 {
-    const spt_target *t = s->target;
     double rows = (double)s->batch * (1 + draft_length);
-    double tokens = s->context + 1 + draft_length;
-    double bytes = t->weight_bytes +
-                   s->batch * spt_target_sequence_bytes(t, s->kv_bytes, tokens);
-    /* A linear state per row that may be kept. */
-    if (t->linear_layers)
-        bytes += s->batch * draft_length *
-                 (spt_target_sequence_bytes(t, s->kv_bytes, 0));
-    if (d && draft_length > 0)
-        bytes +=
-            spt_drafter_weight_bytes(d, t) +
-            s->batch * spt_drafter_sequence_bytes(d, t, s->kv_bytes, tokens);
-    spt_attention_shape shape = shape_of(s, t, s->context, draft_length);
-    int chunk = s->kernels->count ? s->kernels->configs[0].chunk : 512;
-    bytes += spt_model_workspace_bytes(&shape, chunk);
-    /* Activations of a layer twice, logits in fp32. */
-    bytes +=
-        rows * (4.0 * (double)(t->hidden + t->ffn) * 2 + (double)t->vocab * 4);
-    return bytes + reserve_bytes;
+    double bytes = rows * (4 + d->taps * (double)s->target->hidden * 2);
+    double gbps = fmin(s->board->link_gbps, s->where.draft_board->link_gbps);
+    return 2 * s->where.link_us + bytes / ((gbps > 0 ? gbps : 16) * 1e3);
 }
 
-bool spt_step_fits(const spt_step *s, double memory_bytes)
+double spt_step_draft_us(const spt_step *s, const spt_drafter *d,
+                         int draft_length)
 {
-    return memory_bytes <= s->board->memory_bytes;
+    if (draft_length <= 0)
+        return 0;
+    if (!s->where.draft_board || d->method == SPT_METHOD_NGRAM)
+        return draft_us(s, d, draft_length);
+    spt_step there = *s;
+    there.board = s->where.draft_board;
+    there.where = (spt_deployment){.serving = s->where.serving};
+    return draft_us(&there, d, draft_length) + link_us(s, d, draft_length);
 }

@@ -7,6 +7,7 @@
 
 #include "drafter.h"
 #include "model.h"
+#include "serving.h"
 
 /* How attention is timed: the best of the kernels that are given. */
 typedef struct spt_kernels {
@@ -19,6 +20,14 @@ typedef struct spt_kernels {
     void *user;
 } spt_kernels;
 
+/* Where a step runs; zeroed: on one board, by spectune's own kernels. */
+typedef struct spt_deployment {
+    const spt_serving *serving; /* the engine; NULL = spectune */
+    int boards; /* that share every layer (tensor-parallel); 0 = 1 */
+    const spt_board *draft_board; /* of the drafter; NULL = the target's */
+    double link_us; /* between the two, one way */
+} spt_deployment;
+
 typedef struct spt_step {
     const spt_board *board;
     const spt_target *target;
@@ -26,7 +35,12 @@ typedef struct spt_step {
     double kv_bytes; /* of one element */
     int batch;
     double context; /* tokens before the step, per sequence */
+    spt_deployment where;
 } spt_step;
+
+int spt_step_boards(const spt_step *step); /* at least 1 */
+/* For functions of serving.h. */
+spt_load spt_step_load(const spt_step *step, const spt_drafter *drafter);
 
 typedef struct spt_attention_best {
     double us;
@@ -49,13 +63,15 @@ typedef struct spt_step_terms {
     double us[SPT_TERM_COUNT];
 } spt_step_terms;
 
-/* The verify step's time by terms, and the sum of terms. */
+/* The verify step's time by terms, of spectune's own kernels, and the sum of
+   terms. */
 void spt_step_verify_terms(const spt_step *step, int draft_length,
                            spt_step_terms *terms);
 double spt_step_total_us(const spt_step_terms *terms);
 const char *spt_term_name(spt_term term);
 
-/* One forward of the target with 1 + draft_length rows per sequence. */
+/* One forward of the target with 1 + draft_length rows per sequence; in an
+   engine where sequences take turns, as many as all take. */
 double spt_step_verify_us(const spt_step *step, int draft_length,
                           const char **evidence);
 /* Plain decoding: a step that verifies nothing. */
@@ -64,9 +80,18 @@ double spt_step_target_us(const spt_step *step, const char **evidence);
 double spt_step_draft_us(const spt_step *step, const spt_drafter *drafter,
                          int draft_length);
 
-/* Weights, drafter, KV, workspace; drafter may be NULL. */
+/* Weights, drafter, KV, workspace, of all boards that share the layers;
+   drafter may be NULL. */
 double spt_step_memory_bytes(const spt_step *step, const spt_drafter *drafter,
                              int draft_length);
-bool spt_step_fits(const spt_step *step, double memory_bytes);
+/* Whether that fits these boards, and the drafter its own. */
+bool spt_step_fits(const spt_step *step, const spt_drafter *drafter,
+                   double memory_bytes);
+
+/* Reading `context` tokens of one prompt: the target, and what the drafter
+   adds (its own pass over them; 0 for n-gram). */
+double spt_step_prefill_us(const spt_step *step);
+double spt_step_draft_prefill_us(const spt_step *step,
+                                 const spt_drafter *drafter);
 
 #endif

@@ -145,22 +145,22 @@ static spt_status find_board(const checker *c, const char *text,
     return spt_gen_board(c->gen, otherwise, board, c->err);
 }
 
-/* "Q4_K_M", "UD-Q4_K_XL (Dynamic 3)" to a name of weights.def; else by the
-   digits of its bits; else what the engine's users take. */
-static double bits_of(const char *text, bool gguf, char *name, size_t size)
+/*
+ * "Q4_K_M", "UD-Q4_K_XL (Dynamic 3)" to a name of weights.def. Where nothing
+ * is said: NULL, the model's own, and what llama.cpp's users take. Returns the
+ * bits of a name that is not known, by its digit ("Q4-XYZ"), else 0.
+ */
+static double read_quant(const char *text, bool gguf, char *name, size_t size)
 {
     plain_name(text, name, size);
     for (char *p = name; *p; p++)
         if (*p == '-')
             *p = '_';
-    int found = spt_weights_find(name);
-    if (found >= 0)
-        return spt_weights_bits(found);
-    snprintf(name, size, "%s", gguf ? "q4_k_m" : "bf16");
-    const char *digit = strpbrk(text, "123456789");
-    if (gguf && digit)
-        return digit[0] - '0' + 0.8;
-    return spt_weights_bits(spt_weights_find(name));
+    if (spt_weights_find(name) >= 0)
+        return 0;
+    const char *digit = strpbrk(text, "23456789");
+    snprintf(name, size, "%s", gguf ? "q4_k_m" : "");
+    return gguf && digit ? digit[0] - '0' + 0.8 : 0;
 }
 
 /* The preset of that name, or a shape of that size. */
@@ -175,14 +175,15 @@ static spt_status find_target(const checker *c, const char *text, double params,
     if (tail)
         *tail = 0;
     const char *home = spt_gen_root(c->gen);
-    if (*name && spt_target_load(home, name, weights, target, &err) == SPT_OK)
+    if (*name && spt_target_load(home, name, *weights ? weights : NULL, target,
+                                 &err) == SPT_OK)
         return SPT_OK;
     assume(c, "model", text,
            params > 0 ? "one of its size" : "one of 27 billion weights");
     if (params <= 0 || active <= 0 || active > params)
         params = active = params > 0 ? params : 27;
-    return spt_target_sized(name, params * 1e9, active * 1e9, weights, target,
-                            c->err);
+    return spt_target_sized(name, params * 1e9, active * 1e9,
+                            *weights ? weights : "bf16", target, c->err);
 }
 
 static spt_status read_target(const checker *c, size_t row, bool gguf,
@@ -193,13 +194,15 @@ static spt_status read_target(const checker *c, size_t row, bool gguf,
     SPT_TRY(number(c, row, "target_params_b", 0, 1e5, -1, &params));
     SPT_TRY(number(c, row, "active_params_b", 0, 1e5, params, &active));
     SPT_TRY(number(c, row, "weights_gb", 0, 1e5, -1, &gb));
-    double bits = bits_of(cell(c, row, "quant"), gguf, weights, sizeof weights);
+    double bits =
+        read_quant(cell(c, row, "quant"), gguf, weights, sizeof weights);
     SPT_TRY(find_target(c, cell(c, row, "model"), params, active, weights, t));
     if (gb > 0)
         bits = gb * 8e9 / spt_target_params(t);
-    t->layer_bits = t->attention_bits = bits;
-    if (t->head_bits < bits)
-        t->head_bits = bits;
+    if (bits > 0) {
+        t->layer_bits = t->attention_bits = t->embed_bits = bits;
+        t->head_bits = fmax(t->head_bits, bits);
+    }
     t->weight_bytes = gb > 0 ? gb * 1e9 : 0;
     return spt_target_finish(t, c->err);
 }
@@ -223,17 +226,11 @@ static spt_status read_drafter(const checker *c, size_t row,
                        &drafter->model);
 }
 
-/* Bytes of a KV element by the cache's type. */
+/* Of the cache's type; 16 bits where it is not said. */
 static double kv_bytes(const char *dtype)
 {
-    static const struct {
-        const char *name;
-        double bytes;
-    } types[] = {{"q8_0", 34.0 / 32}, {"q4_0", 18.0 / 32}, {"fp8", 1}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].name, dtype) == 0)
-            return types[i].bytes;
-    return 2;
+    double bytes = spt_kv_type_bytes(dtype);
+    return bytes > 0 ? bytes : 2;
 }
 
 /* Drafts that a block drafter really makes of those that were asked for: the
@@ -290,7 +287,9 @@ static spt_status read_setup(const checker *c, size_t row, setup *s)
     return SPT_OK;
 }
 
-static int choose(const checker *c, const curve *v, const setup *s)
+/* The model's word on each length; the shortest of the best. */
+static int choose(const checker *c, const curve *v, const setup *s,
+                  spt_sweep *out)
 {
     double kept[MAX_DRAFT + 1], rate[MAX_DRAFT + 1], best = 0;
     memcpy(kept, v->kept, sizeof kept);
@@ -299,7 +298,9 @@ static int choose(const checker *c, const curve *v, const setup *s)
         if (!v->tried[d])
             continue;
         int made = drafts_made(c, v->first, d);
-        rate[d] = (1 + kept[d]) / spt_serving_step_us(&s->load, made);
+        double us = spt_serving_step_us(&s->load, made);
+        out->tried[out->n_tried++] = (spt_tried){d, 1 + kept[d], us};
+        rate[d] = (1 + kept[d]) / us;
         best = fmax(best, rate[d]);
     }
     for (int d = 0; d < MAX_DRAFT; d++)
@@ -334,20 +335,25 @@ static int nearest(const curve *v, int d)
     return 0;
 }
 
-static spt_status check_curve(checker *c, const curve *v, spt_sweep *out)
+static spt_status check_curve(checker *c, spt_arena *arena, const curve *v,
+                              spt_sweep *out)
 {
     setup *s = spt_calloc(1, sizeof *s);
     if (!s)
         return spt_fail(c->err, SPT_E_MEMORY, "sweeps: out of memory");
-    *out = (spt_sweep){.id = cell(c, v->first, "sweep_id"),
-                       .prompts = cell(c, v->first, "prompts"),
-                       .concurrency = cell(c, v->first, "concurrency"),
-                       .best = best_of(v)};
+    *out = (spt_sweep){
+        .id = cell(c, v->first, "sweep_id"),
+        .prompts = cell(c, v->first, "prompts"),
+        .concurrency = cell(c, v->first, "concurrency"),
+        .best = best_of(v),
+        .tried = spt_arena_alloc(arena, MAX_DRAFT + 1, sizeof *out->tried)};
     c->assumed = out->assumed;
     c->assumed_size = sizeof out->assumed;
     spt_status status = read_setup(c, v->first, s);
+    if (status == SPT_OK && !out->tried)
+        status = spt_fail(c->err, SPT_E_MEMORY, "sweeps: out of memory");
     if (status == SPT_OK) {
-        out->chosen = choose(c, v, s);
+        out->chosen = choose(c, v, s, out);
         out->lost_percent = lost_with(v, out->chosen);
     }
     spt_free(s);
@@ -447,7 +453,8 @@ spt_status spt_sweeps_check(spt_sweeps *sweeps, spt_gen *gen,
     if (status == SPT_OK && (!s.list || !s.fixed || !losses))
         status = spt_fail(err, SPT_E_MEMORY, "sweeps: out of memory");
     for (size_t i = 0; i < count && status == SPT_OK; i++)
-        status = check_curve(&c, &curves[i], &s.list[s.count++]);
+        status =
+            check_curve(&c, &sweeps->arena, &curves[i], &s.list[s.count++]);
     if (status != SPT_OK)
         return status;
     score(&s, curves, losses);

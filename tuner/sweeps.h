@@ -20,10 +20,18 @@
     "drafter_params_b concurrency prompts D tokens_per_s "      \
     "acceptance_rate acceptance_length"
 
+/* What the model says of one length that was tried. */
+typedef struct spt_tried {
+    int draft_length;
+    double expected_length, step_us; /* of the whole batch */
+} spt_tried;
+
 typedef struct spt_sweep {
     const char *id, *prompts, *concurrency; /* as in the file */
     int chosen, best; /* draft lengths, of the curve's own */
     double lost_percent; /* of the best rate, by the chosen one */
+    spt_tried *tried; /* by draft length */
+    size_t n_tried;
     char assumed[240]; /* what stands for something unknown, or "" */
 } spt_sweep;
 

@@ -69,6 +69,19 @@ spt_status spt_target_set_weights(spt_target *target, const char *weights,
     return SPT_OK;
 }
 
+double spt_kv_type_bytes(const char *name)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } types[] = {{"bf16", 2},         {"fp16", 2},         {"f16", 2},
+                 {"q8_0", 34.0 / 32}, {"q4_0", 18.0 / 32}, {"fp8", 1}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, name) == 0)
+            return types[i].bytes;
+    return -1;
+}
+
 /* Latent attention: down and up for queries and KV, output. */
 static double latent_params(const spt_target *t)
 {
@@ -162,9 +175,11 @@ double spt_target_sequence_bytes(const spt_target *t, double element_bytes,
            (double)t->linear_layers * linear_state_bytes(t);
 }
 
-double spt_target_experts_touched(const spt_target *t, double rows)
+double spt_target_experts_touched(const spt_target *t, double sequences,
+                                  double rows_each)
 {
     double e = (double)t->experts;
+    double rows = sequences * pow(rows_each, 0.7);
     if (e <= 0)
         return 0;
     return e * (1 - pow(1 - (double)t->experts_per_token / e, rows));

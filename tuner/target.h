@@ -83,6 +83,10 @@ spt_status spt_target_finish(spt_target *target, spt_error *err);
 spt_status spt_target_set_weights(spt_target *target, const char *weights,
                                   spt_error *err);
 
+/* Bytes of a KV element: bf16, fp16, fp8 and GGUF's q8_0 and q4_0 with their
+   scales; negative for another word. */
+double spt_kv_type_bytes(const char *name);
+
 /* Weights of one layer by kind, and of the head. */
 double spt_target_attention_params(const spt_target *target);
 double spt_target_linear_params(const spt_target *target);
@@ -101,7 +105,13 @@ double spt_target_kv_bytes(const spt_target *target, double element_bytes);
 double spt_target_sequence_bytes(const spt_target *target, double element_bytes,
                                  double context);
 
-/* Experts that n rows touch in one layer, of routing taken as independent. */
-double spt_target_experts_touched(const spt_target *target, double rows);
+/*
+ * Experts that a step touches in one layer with so many rows of each of the
+ * sequences. Sequences route independently; rows of one sequence share
+ * experts, and count as rows_each^0.7 of them (fitted: gpt-oss-120b
+ * with EAGLE-3 on H100, DeepSeek-R1 with MTP on B200).
+ */
+double spt_target_experts_touched(const spt_target *target, double sequences,
+                                  double rows_each);
 
 #endif

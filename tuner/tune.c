@@ -36,6 +36,36 @@ static spt_status read_input(const spt_tune_input *in, spt_tune *t,
     return SPT_OK;
 }
 
+/* Shards need whole heads. */
+static spt_status check_boards(const spt_tune_input *in, const spt_target *t,
+                               spt_error *err)
+{
+    if (in->boards > 1 && t->q_heads % in->boards)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--tp %d: expected a divisor of the %lld query heads",
+                        in->boards, (long long)t->q_heads);
+    return SPT_OK;
+}
+
+/* Engine, boards and the drafter's board. */
+static spt_status read_deployment(const spt_tune_input *in, spt_tune *t,
+                                  spt_deployment *where, spt_error *err)
+{
+    *where = (spt_deployment){.boards = in->boards, .link_us = in->link_us};
+    SPT_TRY(check_boards(in, &t->target, err));
+    if (in->engine) {
+        SPT_TRY(spt_serving_load(spt_gen_root(t->builder.gen), in->engine,
+                                 &t->serving, err));
+        where->serving = &t->serving;
+    }
+    if (in->draft_board) {
+        SPT_TRY(spt_find_board(t->builder.gen, NULL, in->draft_board,
+                               &t->draft_board, err));
+        where->draft_board = &t->draft_board;
+    }
+    return SPT_OK;
+}
+
 /* The model's own heads, where a model was named. */
 static spt_problem problem_of(const spt_tune_input *in, const spt_tune *t)
 {
@@ -313,7 +343,9 @@ static spt_status measure(const spt_tune_input *in, spt_tune *t,
 
 static spt_status choose(const spt_tune_input *in, spt_tune *t, spt_error *err)
 {
-    t->configs = spt_calloc(t->offer.count, sizeof *t->configs);
+    spt_deployment where;
+    SPT_TRY(read_deployment(in, t, &where, err));
+    t->configs = spt_calloc(t->offer.count + 1, sizeof *t->configs);
     if (!t->configs)
         return spt_fail(err, SPT_E_MEMORY, "choice: out of memory");
     for (size_t i = 0; i < t->offer.count; i++) {
@@ -337,9 +369,10 @@ static spt_status choose(const spt_tune_input *in, spt_tune *t, spt_error *err)
                                                 SPT_LIST_MAX),
         .acceptance = &t->acceptance,
         .kernels = &t->kernels,
-        .kv_bytes = 2,
+        .kv_bytes = spt_kv_type_bytes(in->kv_dtype),
         .kv_dtype = in->kv_dtype,
         .effort = in->effort,
+        .where = where,
     };
     return spt_choose(&t->input, &t->choices, err);
 }
@@ -347,7 +380,15 @@ static spt_status choose(const spt_tune_input *in, spt_tune *t, spt_error *err)
 spt_status spt_tune_run(const spt_tune_input *in, spt_tune *t, spt_error *err)
 {
     SPT_TRY(read_input(in, t, err));
+    if (in->engine)
+        return choose(in, t, err);
+    if (t->target.kv_rank)
+        return spt_fail(err, SPT_E_UNSUPPORTED,
+                        "%s: no kernel for latent attention yet; --engine "
+                        "answers for an engine that has one",
+                        t->target.name);
     spt_problem problem = problem_of(in, t);
+    SPT_TRY(check_boards(in, &t->target, err));
     SPT_TRY(open_gpu(in, t, err));
     tell(in, "compiling", 0, 0);
     SPT_TRY(select_and_build(in, t, &problem, err));

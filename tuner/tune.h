@@ -23,6 +23,10 @@ typedef struct spt_tune_input {
     const char *acceptance; /* the user's tables, or NULL */
     const char *effort; /* estimate, measure, patient */
     const char *kv_dtype;
+    const char *engine; /* of profiles/engines/; NULL = spectune's kernels */
+    int boards; /* tensor-parallel */
+    const char *draft_board; /* of the drafter, or NULL */
+    double link_us; /* to it */
     const char *samples; /* file of a GPU's samples, so that a run resumes */
     const spt_log *log; /* for notes; may be NULL */
     /* Called with what is being done and how far it is. */
@@ -38,6 +42,8 @@ typedef struct spt_tune {
     spt_acceptance acceptance;
     int batches[SPT_LIST_MAX];
     const char *workloads[SPT_LIST_MAX];
+    spt_serving serving; /* where an engine was named */
+    spt_board draft_board;
     spt_selection selection;
     spt_offer offer;
     spt_proof *proofs; /* one per kernel of the offer */
@@ -54,6 +60,8 @@ typedef struct spt_tune {
 /*
  * Does the job for the board that the builder has. The tune must be zeroed
  * but for builder and board. A kernel that fails its proof is SPT_E_PROOF.
+ * With an engine there are no kernels, only choices; the builder then needs
+ * no compiler.
  */
 spt_status spt_tune_run(const spt_tune_input *input, spt_tune *tune,
                         spt_error *err);

@@ -40,6 +40,20 @@ static spt_proof combine_proof(const spt_tune *t)
     return worst;
 }
 
+/* Empty where another engine serves. */
+static void add_kernel_list(const spt_tune *t, cJSON *root)
+{
+    cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
+    for (size_t i = 0; i < t->offer.count; i++)
+        cJSON_AddItemToArray(kernels, kernel_json(&t->offer.attention[i],
+                                                  &t->proofs[i], t->proved_on));
+    if (!t->offer.count)
+        return;
+    spt_proof combine = combine_proof(t);
+    cJSON_AddItemToArray(
+        kernels, kernel_json(&t->offer.combine, &combine, t->proved_on));
+}
+
 spt_status spt_tune_json(const spt_tune *t, const char *schema,
                          const char *profile, const char *pack, cJSON **json,
                          spt_error *err)
@@ -51,13 +65,7 @@ spt_status spt_tune_json(const spt_tune *t, const char *schema,
         cJSON_Delete(root);
         return status;
     }
-    cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
-    for (size_t i = 0; i < t->offer.count; i++)
-        cJSON_AddItemToArray(kernels, kernel_json(&t->offer.attention[i],
-                                                  &t->proofs[i], t->proved_on));
-    spt_proof combine = combine_proof(t);
-    cJSON_AddItemToArray(
-        kernels, kernel_json(&t->offer.combine, &combine, t->proved_on));
+    add_kernel_list(t, root);
     if (profile) {
         cJSON *files = cJSON_AddObjectToObject(root, "files");
         cJSON_AddStringToObject(files, "profile", profile);

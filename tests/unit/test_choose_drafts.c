@@ -22,8 +22,12 @@ static const char *const methods[] = {"external", "eagle3", "mtp",
 static void check_choice(const spt_choose_input *in, const spt_choice *c,
                          bool *good)
 {
-    spt_step step = {in->board,    in->target, in->kernels,
-                     in->kv_bytes, c->batch,   (double)c->context};
+    spt_step step = {.board = in->board,
+                     .target = in->target,
+                     .kernels = in->kernels,
+                     .kv_bytes = in->kv_bytes,
+                     .batch = c->batch,
+                     .context = (double)c->context};
     const char *evidence;
     double plain = spt_step_verify_us(&step, 0, &evidence);
     if (!c->known) {
@@ -46,6 +50,8 @@ static void check_choice(const spt_choose_input *in, const spt_choice *c,
             best = rate;
     }
     *good &= c->speedup / plain >= best * 0.994;
+    *good &= c->alike_from <= c->draft_length && c->alike_to >= c->draft_length;
+    *good &= c->prefill_us > 0 && (c->draft_length || !c->draft_prefill_us);
 }
 
 static void test_target(spt_gen *gen, const char *board, const char *model,
@@ -65,9 +71,21 @@ static void test_target(spt_gen *gen, const char *board, const char *model,
     for (int i = 0; i < 6; i++)
         CHECK_OK(spt_drafter_make(".", methods[i], &t, &drafters[i], &err),
                  &err, methods[i]);
-    spt_choose_input in = {&b, &t,       drafters, 6,         batches,
-                           3,  contexts, 3,        workloads, 3,
-                           &a, &kernels, 2,        "bf16",    "estimate"};
+    spt_choose_input in = {.board = &b,
+                           .target = &t,
+                           .drafters = drafters,
+                           .n_drafters = 6,
+                           .batches = batches,
+                           .n_batches = 3,
+                           .contexts = contexts,
+                           .n_contexts = 3,
+                           .workloads = workloads,
+                           .n_workloads = 3,
+                           .acceptance = &a,
+                           .kernels = &kernels,
+                           .kv_bytes = 2,
+                           .kv_dtype = "bf16",
+                           .effort = "estimate"};
     spt_choices ch;
     if (!CHECK_OK(spt_choose(&in, &ch, &err), &err, "choices"))
         return;

@@ -98,7 +98,12 @@ static void test_step(spt_gen *gen)
     spt_kernels kernels = {&c, 1, NULL, NULL};
     CHECK_OK(spt_gen_board(gen, "h200_sxm", &b, &err), &err, "h200");
     CHECK_OK(spt_target_load(".", "qwen3-8b", NULL, &t, &err), &err, "8B");
-    spt_step step = {&b, &t, &kernels, 2, 1, 1024};
+    spt_step step = {.board = &b,
+                     .target = &t,
+                     .kernels = &kernels,
+                     .kv_bytes = 2,
+                     .batch = 1,
+                     .context = 1024};
     const char *evidence = NULL;
     double us = spt_step_target_us(&step, &evidence);
     double floor_us = t.weight_bytes / (b.dram_gbps * 1e3);
@@ -124,6 +129,53 @@ static void test_step(spt_gen *gen)
     }
 }
 
+/* Boards that share the layers, and a drafter that has one of its own. */
+static void test_deployment(spt_gen *gen)
+{
+    spt_board b, small;
+    spt_error err = {0};
+    spt_target t;
+    spt_drafter d;
+    spt_attention_config c = config_of(32);
+    spt_kernels kernels = {&c, 1, NULL, NULL};
+    const char *evidence;
+    CHECK_OK(spt_gen_board(gen, "h100_sxm", &b, &err), &err, "h100");
+    CHECK_OK(spt_gen_board(gen, "l4", &small, &err), &err, "l4");
+    CHECK_OK(spt_target_load(".", "llama-3.3-70b", NULL, &t, &err), &err,
+             "70B");
+    CHECK_OK(spt_drafter_make(".", "external", &t, &d, &err), &err, "drafter");
+    spt_step step = {.board = &b,
+                     .target = &t,
+                     .kernels = &kernels,
+                     .kv_bytes = 2,
+                     .batch = 1,
+                     .context = 1024};
+    double one = spt_step_target_us(&step, &evidence);
+    double bytes = spt_step_memory_bytes(&step, NULL, 0);
+    CHECK(!spt_step_fits(&step, NULL, bytes), "70B in bf16 needs two boards");
+    step.where.boards = 4;
+    double four = spt_step_target_us(&step, &evidence);
+    CHECK(four < one / 2 && four > one / 4,
+          "four boards: more than twice, less than four times as fast");
+    bytes = spt_step_memory_bytes(&step, NULL, 0);
+    CHECK(spt_step_fits(&step, NULL, bytes), "and it fits");
+    double near = spt_step_draft_us(&step, &d, 4);
+    step.where.draft_board = &small;
+    double away = spt_step_draft_us(&step, &d, 4);
+    CHECK(away > near, "a slower board drafts slower");
+    step.where.link_us = 100;
+    CHECK_NEAR(spt_step_draft_us(&step, &d, 4), away + 200, 1e-6,
+               "a link costs there and back");
+    CHECK(spt_step_memory_bytes(&step, &d, 4) <
+              spt_step_memory_bytes(&step, NULL, 4) + 1,
+          "what is there takes no memory here");
+    CHECK_NEAR(spt_step_prefill_us(&step),
+               2 * (t.weight_bytes / 2 - 2 * 128256 * 8192.0) * 1024 /
+                   (0.6 * 4 * b.bf16_tflops * 1e6),
+               0.1 * spt_step_prefill_us(&step),
+               "a prompt takes its weights times its tokens");
+}
+
 int main(void)
 {
     spt_gen *gen = NULL;
@@ -133,6 +185,7 @@ int main(void)
     for (size_t i = 0; i < spt_gen_board_count(gen); i++)
         test_board(gen, spt_gen_board_name(gen, i));
     test_step(gen);
+    test_deployment(gen);
     spt_gen_close(gen);
     return check_done();
 }

@@ -67,6 +67,14 @@ static void test_published_sizes(void)
                    "and takes its KV per token");
     }
     spt_target t;
+    CHECK_OK(spt_target_load(".", "deepseek-r1", NULL, &t, &err), &err, "R1");
+    CHECK_NEAR(spt_target_experts_touched(&t, 1, 1), 8, 1e-9,
+               "a row touches its eight experts");
+    /* 256 (1 - (1 - 8/256)^16) */
+    CHECK_NEAR(spt_target_experts_touched(&t, 16, 1), 101.97, 0.01,
+               "sixteen sequences 102 of 256");
+    CHECK(spt_target_experts_touched(&t, 1, 16) < 60,
+          "sixteen rows of one sequence share more");
     CHECK_OK(spt_target_sized("x", 35e9, 3e9, "bf16", &t, &err), &err,
              "a shape of 35 billion weights, 3 of them for a row");
     CHECK_NEAR(spt_target_params(&t) / 35e9, 1, 0.15, "has about as many");

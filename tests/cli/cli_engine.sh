@@ -1,0 +1,65 @@
+# The main command for other engines and other places: flags to type, boards
+# that share the layers, a drafter on a board of its own.
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+
+query() { lua5.4 tests/json_query.lua "$TMP/out" "$1"; }
+# Nothing is compiled for another engine.
+export SPECTUNE_NVRTC=/nonexistent/libnvrtc.so
+
+llama=(--arch sm86 --model qwen3.8-27b --weights q4_k_m --engine llama.cpp
+    --drafter "mtp,eagle3" --context 1024)
+try "${llama[@]}" --batch 1,4 --json
+is "llama.cpp is answered for" "$status" 0
+is "by name" "$(query d.engine)" llama.cpp
+is "without kernels" "$(query '#d.kernels')" 0
+is "with the flags to type" "$(query 'd.choices[5].flags')" \
+    "--spec-type draft-mtp --spec-draft-n-max 2"
+is "it verifies streams apart: none at four" \
+    "$(query 'all(d.choices, function(c)
+        return c.batch == 1 or c.draft_length == 0 or c.draft_length == null
+    end)')" true
+is "each choice says what it cannot be told from" \
+    "$(query 'all(d.choices, function(c)
+        return c.draft_length == null or (c.alike[1] <= c.draft_length
+            and c.alike[2] >= c.draft_length) end)')" true
+is "and what the prompt costs" "$(query 'd.choices[5].draft_prefill_us > 0')" \
+    true
+try "${llama[@]}" --batch 1
+is "in words" "$status" 0
+has "with the flags" "$out" "--spec-draft-n-max 2 (D = 2)"
+[ "$(awk 'length($0) > 80' "$TMP/out" | wc -l)" = 0 ]
+ok "80 columns wide"
+
+try --arch sm90 --model deepseek-r1 --tp 8 --board h200_sxm --engine trtllm \
+    --drafter "mtp,dflash" --batch 1 --context 1024 --json
+is "latent attention on eight boards" "$status" 0
+is "boards are said" "$(query d.boards)" 8
+is "a method that an engine lacks is null" \
+    "$(query 'all(d.choices, function(c)
+        return c.drafter ~= "dflash" or c.draft_length == null end)')" true
+
+vllm=(--arch sm90 --model llama-3.3-70b --engine vllm --drafter eagle3
+    --batch 1 --context 1024 --json)
+try "${vllm[@]}" --tp 4
+four=$(query 'd.choices[1].target_us')
+try "${vllm[@]}" --tp 2
+is "two boards are slower than four" \
+    "$(query "d.choices[1].target_us > 1.3 * $four")" true
+try "${vllm[@]}" --tp 2 --kv-dtype fp8
+is "KV in fp8 is known there" "$status" 0
+try "${vllm[@]}" --tp 2 --draft-board l4 --link-us 50
+is "a drafter on another board" "$(query d.draft_board)" l4
+is "at that distance" "$(query d.link_us)" 50
+
+refused "an unknown engine" 2 "--engine" "${llama[@]}" --engine ollama
+refused "a folder beside an engine" 2 "--output" "${llama[@]}" -o "$TMP/none"
+refused "measuring beside an engine" 2 "--effort" "${llama[@]}" --effort measure
+refused "a KV type that none has" 2 "q3_0" "${llama[@]}" --kv-dtype q3_0
+refused "a link to nowhere" 2 "--link-us" "${llama[@]}" --link-us 5
+refused "boards that do not divide the heads" 2 "--tp 7" "${llama[@]}" --tp 7
+refused "an unknown draft board" 2 "rtx_9" "${llama[@]}" --draft-board rtx_9
+unset SPECTUNE_NVRTC
+refused "kernels for latent attention" 1 "latent attention" \
+    --arch sm90 --model deepseek-r1 -o "$TMP/none"
+tap_done

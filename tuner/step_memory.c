@@ -1,0 +1,126 @@
+/*
+ * Memory of a step, and reading a prompt.
+ */
+#include <math.h>
+
+#include "step.h"
+
+/* CUDA context, code and graphs. Assumed. */
+static const double reserve_bytes = 768.0 * 1024 * 1024;
+
+/* Share of the matrix rate that reading a prompt reaches. Assumed. */
+static const double prefill_share = 0.6;
+
+static double drafter_bytes(const spt_step *s, const spt_drafter *d,
+                            double tokens)
+{
+    return spt_drafter_weight_bytes(d, s->target) +
+           s->batch *
+               spt_drafter_sequence_bytes(d, s->target, s->kv_bytes, tokens);
+}
+
+/* Sequences that are held at once. */
+static double held(const spt_step *s, const spt_drafter *d, int draft_length)
+{
+    if (!s->where.serving)
+        return s->batch;
+    spt_load l = spt_step_load(s, d);
+    return spt_serving_running(&l, draft_length);
+}
+
+double spt_step_memory_bytes(const spt_step *s, const spt_drafter *d,
+                             int draft_length)
+{
+    const spt_target *t = s->target;
+    double batch = held(s, d, draft_length);
+    double rows = batch * (1 + draft_length);
+    double tokens = s->context + 1 + draft_length;
+    double bytes = t->weight_bytes +
+                   batch * spt_target_sequence_bytes(t, s->kv_bytes, tokens);
+    /* A linear state per row that may be kept. */
+    if (t->linear_layers)
+        bytes +=
+            batch * draft_length * spt_target_sequence_bytes(t, s->kv_bytes, 0);
+    if (d && draft_length > 0 && !s->where.draft_board)
+        bytes += spt_drafter_weight_bytes(d, t) +
+                 batch * spt_drafter_sequence_bytes(d, t, s->kv_bytes, tokens);
+    spt_attention_shape shape = {.batch = s->batch,
+                                 .context = tokens,
+                                 .q_heads = (int)t->q_heads,
+                                 .head_dim = (int)t->head_dim,
+                                 .draft_length = draft_length};
+    bool known = s->kernels && s->kernels->count;
+    bytes += spt_model_workspace_bytes(
+        &shape, known ? s->kernels->configs[0].chunk : 512);
+    /* Activations of a layer twice, logits in fp32. */
+    bytes +=
+        rows * (4.0 * (double)(t->hidden + t->ffn) * 2 + (double)t->vocab * 4);
+    return bytes + reserve_bytes * spt_step_boards(s);
+}
+
+bool spt_step_fits(const spt_step *s, const spt_drafter *d, double memory_bytes)
+{
+    const spt_board *other = s->where.draft_board;
+    bool there =
+        !other || !d ||
+        drafter_bytes(s, d, s->context) + reserve_bytes <= other->memory_bytes;
+    return there && memory_bytes <= s->board->memory_bytes * spt_step_boards(s);
+}
+
+/* Matrix work of a prompt: weights times tokens, and attention's triangle. */
+static double prefill_us(const spt_board *board, int boards, double params,
+                         double heads_dim, double layers, double tokens)
+{
+    double flop =
+        2 * params * tokens + 2 * heads_dim * layers * tokens * tokens;
+    return flop / (board->bf16_tflops * prefill_share * 1e6 * boards);
+}
+
+/* Weights that a token goes through, the head left out. */
+static double active_params(const spt_target *t)
+{
+    return spt_target_mixer_params(t) + spt_target_dense_params(t) +
+           (double)(t->moe_layers * t->experts_per_token) *
+               spt_target_expert_params(t);
+}
+
+static double target_prefill_us(const spt_step *s, const spt_target *t,
+                                const spt_board *board, int boards)
+{
+    return prefill_us(board, boards, active_params(t),
+                      (double)(t->q_heads * t->head_dim),
+                      (double)t->full_layers, s->context);
+}
+
+double spt_step_prefill_us(const spt_step *s)
+{
+    return target_prefill_us(s, s->target, s->board, spt_step_boards(s));
+}
+
+double spt_step_draft_prefill_us(const spt_step *s, const spt_drafter *d)
+{
+    const spt_target *t = s->target;
+    const spt_board *other = s->where.draft_board;
+    const spt_board *board = other ? other : s->board;
+    int boards = other ? 1 : spt_step_boards(s);
+    double h = (double)t->hidden;
+    switch (d->method) {
+    case SPT_METHOD_EXTERNAL:
+        return target_prefill_us(s, &d->model, board, boards);
+    case SPT_METHOD_EAGLE3:
+    case SPT_METHOD_MTP:
+        return prefill_us(board, boards,
+                          spt_drafter_layer_params(d, t) + d->taps * h * h,
+                          (double)(t->q_heads * t->head_dim), 1, s->context);
+    case SPT_METHOD_DFLASH:
+    case SPT_METHOD_DSPARK:
+        /* Only features and the layers' K and V of the context. */
+        return prefill_us(board, boards,
+                          d->taps * h * h +
+                              d->layers * h * 2 *
+                                  (double)(t->kv_heads * t->head_dim),
+                          0, 0, s->context);
+    default:
+        return 0;
+    }
+}
