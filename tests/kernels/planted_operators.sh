@@ -60,4 +60,10 @@ planted early-wait "asynchronous copy before its wait" linear.cu \
 planted wrong-field "expected" linear_unit.cu \
     's/8 \* half + 2 \* place - 4/8 * half + 2 * place - 2/' \
     linear weight=q6_k k_warps=8 panels=4 stages=4 rows=3 outputs=40
+planted last-of-ties "token of row" sample.cu \
+    's/<< 32 | ~static_cast<unsigned>(i)/<< 32 | static_cast<unsigned>(i)/;
+     s/token = static_cast<int>(~static/token = static_cast<int>(static/' \
+    sample rows=40 threads=256
+planted all-ties "token of row" sample.cu 's/ && rank \* cut.one < cut.rest//' \
+    sample rows=70 threads=256
 tap_done
