@@ -1,9 +1,9 @@
 /*
  * Vector clocks and cells, and for each byte the lane that last read and that
  * last wrote it: within a warp, lanes are ordered by warp-wide instructions
- * only, each of which begins an epoch of the warp. A cell holds SIM_RECORDS accesses; one that no
- * warp can race with any more is free, and where none is, the oldest goes: a
- * race may then be missed, but none is invented.
+ * only, each of which begins an epoch of the warp. A cell holds SIM_RECORDS
+ * accesses; one that no warp can race with any more is free, and where none
+ * is, the oldest goes: a race may then be missed, but none is invented.
  *
  * Clocks run on from CTA to CTA, with all warps joined in between, so that
  * cells need no clearing.
