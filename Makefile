@@ -222,9 +222,6 @@ install: all
 	  'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lspectune' \
 	  'Libs.private: -lm -ldl -pthread' \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/spectune.pc
-	$(Q)install -d $(DESTDIR)$(PREFIX)/lib/spectune/sim
-	$(Q)install -m 755 $(BUILD)/sim/libcuda.so.1 \
-	  $(DESTDIR)$(PREFIX)/lib/spectune/sim/
 	$(Q)cp -R archs templates profiles $(SHARE)/
 
 ## clean: remove all build folders

@@ -105,11 +105,10 @@ void sim_memory_barrier(sim_cta *cta)
         sim_race_barrier(mem->race, cta->synced);
 }
 
-void sim_memory_warp_sync(sim_warp *w)
+/* Lanes of a warp count as ordered among themselves: nothing to note. */
+void sim_memory_warp_sync(sim_warp *w, uint32_t lanes)
 {
-    sim_cta_memory *mem = w->cta->memory;
-    if (mem->race)
-        sim_race_warp(mem->race, w->index);
+    (void)w, (void)lanes;
 }
 
 sim_op sim_memory_op(const ptx_insn *insn, bool checks)

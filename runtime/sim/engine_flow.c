@@ -1,7 +1,6 @@
 /*
  * Handlers of control flow: blocks, guards, branches, barriers, exits.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine_int.h"
@@ -186,6 +185,19 @@ HANDLER(special)
 }
 EXPORT(special);
 
+/* Lanes that a warp-wide instruction needs; waits for those not here yet. */
+static bool gathered(const sim_insn *in, sim_warp *w, uint32_t exec,
+                     uint32_t need)
+{
+    need &= w->alive;
+    if (!(need & ~exec) || w->forced) {
+        w->forced = false;
+        return true;
+    }
+    sim_group_park(w, in, in, exec, SIM_AT_SYNC, need, 0);
+    return false;
+}
+
 static uint32_t lane_value(const sim_insn *in, const uint8_t *regs, int operand,
                            unsigned lane)
 {
@@ -195,81 +207,12 @@ static uint32_t lane_value(const sim_insn *in, const uint8_t *regs, int operand,
     return value;
 }
 
-static void sync_report(const sim_insn *in, sim_warp *w, uint32_t lanes,
-                        spt_sim_kind kind, const char *detail)
-{
-    sim_place place;
-    sim_place_of(w, in, (unsigned)__builtin_ctz(lanes), &place);
-    sim_report_add(kind, &place, 0, 1, 0, detail);
-}
-
-/* Lanes that name the same members as the first one, which are *members. */
-static uint32_t same_members(const sim_insn *in, const uint8_t *regs,
-                             int operand, uint32_t lanes, uint32_t *members)
-{
-    uint32_t same = 0;
-    *members = lane_value(in, regs, operand, (unsigned)__builtin_ctz(lanes));
-    if (in->args->arg[in->args->first[operand]].flags & SIM_ARG_IMMEDIATE)
-        return lanes;
-    for (unsigned l = 0; l < SIM_LANES; l++)
-        same |= (uint32_t)(lane_value(in, regs, operand, l) == *members) << l;
-    return same & lanes;
-}
-
-/* With checks: what a thread does that its own mask lacks is undefined; what
-   lanes did to shared memory before is in order with what they do after. PTX
-   says so of bar.warp.sync, and this takes it of the others. */
-static void run_together(const sim_insn *in, sim_warp *w, uint8_t *regs,
-                         uint32_t lanes, uint32_t members, sim_op run)
-{
-    bool checks = w->launch->args.checks;
-    if (checks && (lanes & ~members))
-        sync_report(in, w, lanes & ~members, SPT_SIM_OPERAND,
-                    "the member mask lacks the thread itself");
-    if (checks)
-        sim_memory_warp_sync(w);
-    run(in, w, regs, lanes);
-    if (checks)
-        sim_memory_warp_sync(w);
-}
-
-/*
- * A warp-wide instruction whose operand names its members (255: the whole
- * warp): each set of members runs by itself, those that are not complete wait
- * for the others. false when lanes do.
- */
-static bool run_members(const sim_insn *in, sim_warp *w, uint8_t *regs,
-                        uint32_t exec, int operand, sim_op run)
-{
-    uint32_t waiting = 0, need = 0;
-    for (uint32_t rest = exec; rest;) {
-        uint32_t members = UINT32_MAX, lanes = rest;
-        if (operand != 255)
-            lanes = same_members(in, regs, operand, rest, &members);
-        rest &= ~lanes;
-        if (!(members & w->alive & ~lanes) || w->forced) {
-            run_together(in, w, regs, lanes, members, run);
-        } else {
-            waiting |= lanes;
-            need |= members & w->alive;
-        }
-    }
-    w->forced = false;
-    if (waiting)
-        sim_group_park(w, in, in, waiting, SIM_AT_SYNC, need, 0);
-    return !waiting;
-}
-
-/* bar.warp.sync does nothing but bring lanes together. */
-static void meet(const sim_insn *in, sim_warp *w, uint8_t *regs, uint32_t lanes)
-{
-    (void)in, (void)w, (void)regs, (void)lanes;
-}
-
 HANDLER(warp_sync)
 {
-    if (!run_members(in, w, regs, exec, 0, meet))
+    unsigned lane = (unsigned)__builtin_ctz(exec);
+    if (!gathered(in, w, exec, lane_value(in, regs, 0, lane)))
         return in;
+    sim_memory_warp_sync(w, exec);
     return sim_go(in + 1, w, regs, exec);
 }
 EXPORT(warp_sync);
@@ -277,8 +220,12 @@ EXPORT(warp_sync);
 /* shfl and the like: c is the operand of the member mask, or 255: all. */
 HANDLER(sync)
 {
-    if (!run_members(in, w, regs, exec, (int)in->c, in->op))
+    unsigned lane = (unsigned)__builtin_ctz(exec);
+    uint32_t need =
+        in->c == 255 ? UINT32_MAX : lane_value(in, regs, (int)in->c, lane);
+    if (!gathered(in, w, exec, need))
         return in;
+    in->op(in, w, regs, exec);
     if (__builtin_expect(w->event != 0, 0))
         return in + 1;
     return sim_go(in + 1, w, regs, exec);
@@ -295,17 +242,12 @@ static uint32_t barrier_threads(const sim_insn *in, const uint8_t *regs,
     return lane_value(in, regs, red ? 2 : 1, lane);
 }
 
-/* All threads of a warp take part in an aligned barrier: none has left. */
-static void check_left(const sim_insn *in, sim_warp *w, uint32_t exec)
+static void barrier_report(const sim_insn *in, sim_warp *w, uint32_t exec,
+                           spt_sim_kind kind, const char *detail)
 {
-    uint32_t threads = w->cta->n_threads - w->index * SIM_LANES;
-    uint32_t all = threads >= SIM_LANES ? UINT32_MAX : (1u << threads) - 1;
-    char detail[80];
-    if (w->alive == all || !w->launch->args.checks)
-        return;
-    snprintf(detail, sizeof detail, "threads 0x%08x of the warp have left",
-             all & ~w->alive);
-    sync_report(in, w, exec, SPT_SIM_DIVERGENT, detail);
+    sim_place place;
+    sim_place_of(w, in, (unsigned)__builtin_ctz(exec), &place);
+    sim_report_add(kind, &place, 0, 1, 0, detail);
 }
 
 HANDLER(barrier)
@@ -317,19 +259,16 @@ HANDLER(barrier)
     uint32_t id = lane_value(in, regs, red ? 1 : 0, lane);
     uint32_t threads = barrier_threads(in, regs, lane);
     if (id >= SIM_BARRIERS || threads > cta->n_threads) {
-        sync_report(in, w, exec, SPT_SIM_BARRIER_COUNT,
-                    "no such barrier or thread count");
+        barrier_report(in, w, exec, SPT_SIM_BARRIER_COUNT,
+                       "no such barrier or thread count");
         sim_fault(w, 719);
         return in;
     }
-    if (ptx_has(src, PTX_MOD_ALIGNED)) {
-        if (!run_members(in, w, regs, exec, 255, meet))
-            return in;
-        check_left(in, w, exec);
-    }
+    if (ptx_has(src, PTX_MOD_ALIGNED) && !gathered(in, w, exec, UINT32_MAX))
+        return in;
     sim_barrier *barrier = &cta->barriers[id];
     if (barrier->open && barrier->expected != threads)
-        sync_report(in, w, exec, SPT_SIM_BARRIER_COUNT, NULL);
+        barrier_report(in, w, exec, SPT_SIM_BARRIER_COUNT, NULL);
     if (!barrier->open)
         *barrier = (sim_barrier){.open = true, .expected = threads};
     uint32_t count = (uint32_t)__builtin_popcount(exec);
