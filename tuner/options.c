@@ -151,6 +151,17 @@ static spt_status read_texts(const spt_option *option, const char *text,
     }
 }
 
+/* Each time the option is given adds a text, which points into argv. */
+static spt_status add_text(const spt_option *option, const char *text,
+                           spt_error *err)
+{
+    spt_texts *list = option->value;
+    if (list->count == SPT_LIST_MAX)
+        return refuse(err, option, text, "it at most 64 times");
+    list->values[list->count++] = text;
+    return SPT_OK;
+}
+
 typedef spt_status (*read_function)(const spt_option *, const char *,
                                     spt_error *);
 static const read_function readers[] = {

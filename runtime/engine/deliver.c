@@ -11,6 +11,7 @@
 /* One event in the making. */
 typedef struct event_buffers {
     bool drafted[SPT_DRAFT_NODES];
+    size_t ends[SPT_DRAFT_NODES];
     double logprobs[SPT_DRAFT_NODES];
     spt_token_logprob *top; /* (SPT_DRAFT_NODES, n_top) */
     size_t n;
@@ -149,6 +150,7 @@ static spt_status deliver(spt_session *s, int first,
     while (b->n < (size_t)accepted->count && !a->finish) {
         take(s, s->sequence.tokens[first + (int)b->n]);
         b->drafted[b->n] = (int)b->n + 1 < accepted->count;
+        b->ends[b->n] = a->text.size;
         if (o->logprobs || o->top_logprobs)
             note_logprobs(s, accepted, logits, b);
         b->n++;
@@ -161,6 +163,7 @@ static spt_status deliver(spt_session *s, int first,
     s->stats.tokens += b->n;
     spt_event event = {.tokens = s->sequence.tokens + first,
                        .drafted = b->drafted,
+                       .ends = b->ends,
                        .n_tokens = b->n,
                        .logprobs = o->logprobs ? b->logprobs : NULL,
                        .top = b->top,

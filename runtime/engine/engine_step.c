@@ -272,7 +272,11 @@ static void end_some(spt_session *const *sessions, size_t count)
 spt_status spt_engine_step(spt_engine *engine, spt_session *const *sessions,
                            size_t count, spt_error *err)
 {
+    const spt_machine *m = &engine->machine;
     step st = {.engine = engine, .shares = engine->shares};
+    /* The thread may be another one than that which opened the engine. */
+    SPT_TRY(spt_driver_check(&m->driver, m->driver.cuCtxSetCurrent(m->context),
+                             "engine: step", err));
     end_some(sessions, count);
     plan(&st, sessions, count);
     SPT_TRY(draft(&st, err));

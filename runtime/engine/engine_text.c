@@ -1,6 +1,7 @@
-/* Text to tokens and back. */
+/* Text to tokens and back, chats. */
 #include <string.h>
 
+#include "chat.h"
 #include "mem.h"
 #include "session_int.h"
 
@@ -51,5 +52,26 @@ spt_status spt_engine_decode(const spt_engine *e, const int32_t *tokens,
                             "decode: token %zu is %d, expected 0 to %d", i,
                             (int)tokens[i], known - 1);
     spt_tokenizer_decode(e->tokenizer, tokens, count, false, &built);
+    return give_text(&built, text, room, size, err);
+}
+
+spt_status spt_engine_chat(const spt_engine *e,
+                           const spt_chat_message *messages, size_t count,
+                           char *text, size_t room, size_t *size,
+                           spt_error *err)
+{
+    spt_buf built = {0};
+    spt_message *copies = spt_calloc(count + 1, sizeof *copies);
+    if (!copies)
+        return spt_fail(err, SPT_E_MEMORY, "chat: out of memory");
+    for (size_t i = 0; i < count; i++)
+        copies[i] = (spt_message){messages[i].role, messages[i].content};
+    spt_status status =
+        spt_chat_text(e->tokenizer, copies, count, true, &built, err);
+    spt_free(copies);
+    if (status != SPT_OK) {
+        spt_buf_free(&built);
+        return status;
+    }
     return give_text(&built, text, room, size, err);
 }

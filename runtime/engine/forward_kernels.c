@@ -96,6 +96,7 @@ static void want_norms(list *l, spt_forward *f)
         spt_config_set_string(&c, "out_type", norms[i].add ? "fp32" : half);
         spt_config_set_bool(&c, "offset", f->config->norm_offset != 0);
         spt_config_set_bool(&c, "add", norms[i].add);
+        spt_config_set_string(&c, "next_type", norms[i].add ? half : "none");
         spt_config_set_bool(&c, "gather", norms[i].gather);
         request(l, "norm", &c, (want){norms[i].at, NULL});
     }

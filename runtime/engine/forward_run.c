@@ -122,19 +122,25 @@ static spt_status embed(const pass *p, spt_error *err)
                                 p->tokens, f->stream, err);
 }
 
+/* args without strides and eps, which are the same for all. */
 static spt_status norm(const pass *p, const spt_function *kernel,
-                       CUdeviceptr in, CUdeviceptr weight, CUdeviceptr out,
-                       int rows, spt_error *err)
+                       spt_norm_args args, int rows, spt_error *err)
 {
     const spt_forward *f = p->f;
-    const spt_norm_args args = {.in = in,
-                                .weight = weight,
-                                .out = out,
-                                .index = p->gather,
-                                .in_stride = f->config->hidden,
-                                .out_stride = f->config->hidden,
-                                .eps = (float)f->config->norm_eps};
+    int64_t hidden = f->config->hidden;
+    args.in_stride = args.out_stride = args.next_stride = hidden;
+    args.eps = (float)f->config->norm_eps;
     return spt_norm_launch(f->driver, kernel, &args, rows, f->stream, err);
+}
+
+/* The residual stream to NORMED. */
+static spt_status norm_residual(const pass *p, CUdeviceptr weight,
+                                spt_error *err)
+{
+    const spt_norm_args args = {.in = buffer(p, SPT_FORWARD_RESIDUAL),
+                                .weight = weight,
+                                .out = buffer(p, SPT_FORWARD_NORMED)};
+    return norm(p, p->f->kernels.norm, args, p->tokens, err);
 }
 
 /* out of row stride `out_stride` numbers of `out_bytes` each. */
@@ -292,10 +298,13 @@ static spt_status attend(const pass *p, const group *g, int layer,
     return spt_verify_launch(f->driver, &plan, &args, f->stream, err);
 }
 
-/* The sublayer's last linear, onto the residual stream. */
+/*
+ * The sublayer's last linear, onto the residual stream, and the norm that the
+ * next sublayer begins with; next_norm 0: there is none.
+ */
 static spt_status add_sublayer(const pass *p, const forward_linear *last,
                                CUdeviceptr x, CUdeviceptr post_norm,
-                               spt_error *err)
+                               CUdeviceptr next_norm, spt_error *err)
 {
     const spt_forward *f = p->f;
     CUdeviceptr residual = buffer(p, SPT_FORWARD_RESIDUAL);
@@ -303,11 +312,15 @@ static spt_status add_sublayer(const pass *p, const forward_linear *last,
     bool post = f->config->post_norms;
     result to = {post ? own : residual, post ? 0 : residual, f->config->hidden,
                  4};
+    const spt_norm_args both = {.in = own,
+                                .weight = post_norm,
+                                .out = residual,
+                                .next_weight = next_norm,
+                                .next = buffer(p, SPT_FORWARD_NORMED)};
     SPT_TRY(linear(p, last, x, to, p->tokens, err));
-    if (!post)
-        return SPT_OK;
-    return norm(p, f->kernels.norm_add, own, post_norm, residual, p->tokens,
-                err);
+    if (post)
+        return norm(p, f->kernels.norm_add, both, p->tokens, err);
+    return next_norm ? norm_residual(p, next_norm, err) : SPT_OK;
 }
 
 static spt_status attention_sublayer(const pass *p, int layer, spt_error *err)
@@ -317,8 +330,6 @@ static spt_status attention_sublayer(const pass *p, int layer, spt_error *err)
     CUdeviceptr normed = buffer(p, SPT_FORWARD_NORMED);
     result qkv = {buffer(p, SPT_FORWARD_QKV), 0,
                   (int64_t)(f->sizes.q_width + 2 * f->sizes.kv_width), 4};
-    SPT_TRY(norm(p, f->kernels.norm, buffer(p, SPT_FORWARD_RESIDUAL),
-                 l->attn_norm, normed, p->tokens, err));
     for (int i = 0; i < l->n_qkv; i++)
         SPT_TRY(linear(p, &l->qkv[i], normed, qkv, p->tokens, err));
     for (int first = 0; first < p->count;) {
@@ -328,7 +339,7 @@ static spt_status attention_sublayer(const pass *p, int layer, spt_error *err)
         first += g.count;
     }
     return add_sublayer(p, &l->o, buffer(p, SPT_FORWARD_ATTENDED),
-                        l->post_attn_norm, err);
+                        l->post_attn_norm, l->ffn_norm, err);
 }
 
 static spt_status ffn_sublayer(const pass *p, int layer, spt_error *err)
@@ -337,11 +348,13 @@ static spt_status ffn_sublayer(const pass *p, int layer, spt_error *err)
     const forward_layer *l = &f->layers[layer];
     CUdeviceptr normed = buffer(p, SPT_FORWARD_NORMED);
     CUdeviceptr ffn = buffer(p, SPT_FORWARD_FFN);
-    SPT_TRY(norm(p, f->kernels.norm, buffer(p, SPT_FORWARD_RESIDUAL),
-                 l->ffn_norm, normed, p->tokens, err));
     SPT_TRY(linear(p, &l->gate_up, normed, (result){ffn, 0, f->config->ffn, 2},
                    p->tokens, err));
-    return add_sublayer(p, &l->down, ffn, l->post_ffn_norm, err);
+    bool last = layer + 1 == f->config->layers;
+    /* The head norms the rows it needs; a kernel of two norms wants both. */
+    CUdeviceptr head_norm = f->config->post_norms ? f->output_norm : 0;
+    return add_sublayer(p, &l->down, ffn, l->post_ffn_norm,
+                        last ? head_norm : l[1].attn_norm, err);
 }
 
 static spt_status tap(const pass *p, int layer, spt_error *err)
@@ -364,8 +377,11 @@ static spt_status run_head(const pass *p, float *logits, spt_error *err)
     CUdeviceptr final = buffer(p, SPT_FORWARD_FINAL);
     CUdeviceptr out = buffer(p, SPT_FORWARD_LOGITS);
     size_t count = (size_t)p->logits * (size_t)f->config->vocab;
-    SPT_TRY(norm(p, f->kernels.norm_gather, buffer(p, SPT_FORWARD_RESIDUAL),
-                 f->output_norm, final, p->logits, err));
+    const spt_norm_args args = {.in = buffer(p, SPT_FORWARD_RESIDUAL),
+                                .weight = f->output_norm,
+                                .out = final,
+                                .index = p->gather};
+    SPT_TRY(norm(p, f->kernels.norm_gather, args, p->logits, err));
     SPT_TRY(linear(p, &f->head, final, (result){out, 0, f->config->vocab, 4},
                    p->logits, err));
     SPT_TRY(forward_check(f,
@@ -396,6 +412,7 @@ spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
         return SPT_OK;
     SPT_TRY(write_inputs(&p, err));
     SPT_TRY(embed(&p, err));
+    SPT_TRY(norm_residual(&p, f->layers[0].attn_norm, err));
     for (int i = 0; i < f->config->layers; i++) {
         SPT_TRY(attention_sublayer(&p, i, err));
         SPT_TRY(ffn_sublayer(&p, i, err));

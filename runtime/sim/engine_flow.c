@@ -185,19 +185,6 @@ HANDLER(special)
 }
 EXPORT(special);
 
-/* Lanes that a warp-wide instruction needs; waits for those not here yet. */
-static bool gathered(const sim_insn *in, sim_warp *w, uint32_t exec,
-                     uint32_t need)
-{
-    need &= w->alive;
-    if (!(need & ~exec) || w->forced) {
-        w->forced = false;
-        return true;
-    }
-    sim_group_park(w, in, in, exec, SIM_AT_SYNC, need, 0);
-    return false;
-}
-
 static uint32_t lane_value(const sim_insn *in, const uint8_t *regs, int operand,
                            unsigned lane)
 {
@@ -207,12 +194,56 @@ static uint32_t lane_value(const sim_insn *in, const uint8_t *regs, int operand,
     return value;
 }
 
+/* Lanes that name the same members as the first one, which are *members. */
+static uint32_t same_members(const sim_insn *in, const uint8_t *regs,
+                             int operand, uint32_t lanes, uint32_t *members)
+{
+    uint32_t same = 0;
+    *members = lane_value(in, regs, operand, (unsigned)__builtin_ctz(lanes));
+    if (in->args->arg[in->args->first[operand]].flags & SIM_ARG_IMMEDIATE)
+        return lanes;
+    for (unsigned l = 0; l < SIM_LANES; l++)
+        same |= (uint32_t)(lane_value(in, regs, operand, l) == *members) << l;
+    return same & lanes;
+}
+
+/*
+ * A warp-wide instruction whose operand names its members (255: the whole
+ * warp): each set of members runs by itself, those that are not complete wait
+ * for the others. false when lanes do.
+ */
+static bool run_members(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                        uint32_t exec, int operand, sim_op run)
+{
+    uint32_t waiting = 0, need = 0;
+    for (uint32_t rest = exec; rest;) {
+        uint32_t members = UINT32_MAX, lanes = rest;
+        if (operand != 255)
+            lanes = same_members(in, regs, operand, rest, &members);
+        rest &= ~lanes;
+        if (!(members & w->alive & ~lanes) || w->forced) {
+            run(in, w, regs, lanes);
+        } else {
+            waiting |= lanes;
+            need |= members & w->alive;
+        }
+    }
+    w->forced = false;
+    if (waiting)
+        sim_group_park(w, in, in, waiting, SIM_AT_SYNC, need, 0);
+    return !waiting;
+}
+
+static void meet(const sim_insn *in, sim_warp *w, uint8_t *regs, uint32_t lanes)
+{
+    (void)in, (void)regs;
+    sim_memory_warp_sync(w, lanes);
+}
+
 HANDLER(warp_sync)
 {
-    unsigned lane = (unsigned)__builtin_ctz(exec);
-    if (!gathered(in, w, exec, lane_value(in, regs, 0, lane)))
+    if (!run_members(in, w, regs, exec, 0, meet))
         return in;
-    sim_memory_warp_sync(w, exec);
     return sim_go(in + 1, w, regs, exec);
 }
 EXPORT(warp_sync);
@@ -220,12 +251,8 @@ EXPORT(warp_sync);
 /* shfl and the like: c is the operand of the member mask, or 255: all. */
 HANDLER(sync)
 {
-    unsigned lane = (unsigned)__builtin_ctz(exec);
-    uint32_t need =
-        in->c == 255 ? UINT32_MAX : lane_value(in, regs, (int)in->c, lane);
-    if (!gathered(in, w, exec, need))
+    if (!run_members(in, w, regs, exec, (int)in->c, in->op))
         return in;
-    in->op(in, w, regs, exec);
     if (__builtin_expect(w->event != 0, 0))
         return in + 1;
     return sim_go(in + 1, w, regs, exec);
@@ -264,7 +291,8 @@ HANDLER(barrier)
         sim_fault(w, 719);
         return in;
     }
-    if (ptx_has(src, PTX_MOD_ALIGNED) && !gathered(in, w, exec, UINT32_MAX))
+    if (ptx_has(src, PTX_MOD_ALIGNED) &&
+        !run_members(in, w, regs, exec, 255, meet))
         return in;
     sim_barrier *barrier = &cta->barriers[id];
     if (barrier->open && barrier->expected != threads)

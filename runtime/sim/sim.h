@@ -64,6 +64,10 @@ typedef struct spt_sim_counters {
 
 /* Sums over the launches since the last clear; launches counts them. */
 void spt_sim_counters_get(spt_sim_counters *counters);
+/* The same by kernel, in the order of first launch; false past the last one.
+   The name is valid until the next clear. */
+bool spt_sim_kernel_get(size_t index, const char **kernel,
+                        spt_sim_counters *counters);
 void spt_sim_clear(void);
 
 const char *spt_sim_kind_text(spt_sim_kind kind);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel_counts.h"
 #include "mem.h"
 
 sim_machine sim_the = {
@@ -242,6 +243,7 @@ static void machine_free(void)
     sim_the.memory = NULL;
     sim_the.n_devices = 0;
     sim_the.open = false;
+    sim_kernel_counts_clear();
     sim_report_clear();
     memset(&sim_the.counters, 0, sizeof(sim_the.counters));
 }
@@ -337,6 +339,7 @@ void spt_sim_clear(void)
     pthread_mutex_lock(&sim_the.lock);
     memset(&sim_the.counters, 0, sizeof(sim_the.counters));
     pthread_mutex_unlock(&sim_the.lock);
+    sim_kernel_counts_clear();
     sim_report_clear();
 }
 

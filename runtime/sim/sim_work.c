@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "kernel_counts.h"
 #include "mem.h"
 
 #define HOST_LINK_GBPS 25.0
@@ -298,6 +299,7 @@ static CUresult kernel_run(const sim_kernel *kernel, bool graph,
     double time_us = sim_time_us(&tally, &device->board, &geometry);
     tally.modelled_time_ns = (uint64_t)(time_us * 1e3 + 0.5);
     sim_counters_add(&sim_the.counters, &tally);
+    sim_kernel_counts_add(func->module->ptx->funcs[func->index].name, &tally);
     if (device->busy_until_us > start_us)
         start_us = device->busy_until_us;
     *end_us = device->busy_until_us = start_us + time_us;

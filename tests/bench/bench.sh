@@ -55,6 +55,10 @@ cold=$(timed "${main[@]}")
 row "main command, cold (one run)" "$cold" "" ""
 warm=$(median "${main[@]}")
 row "main command, warm" "$warm" "of cold" "$cold"
+for sweeps in tests/data/*_sweeps.csv; do
+    printf '%-36s %s\n' "draft lengths, $(basename "$sweeps" .csv)" \
+        "$("$program" model check "$sweeps" | grep '^lost')"
+done
 if [ -x "$build/bench/bench_first" ]; then
     "$build/bench/bench_first"
 fi
@@ -66,9 +70,3 @@ if command -v python3 >/dev/null; then
     printf '%-36s %9.1f MiB\n' "peak memory, main command cold" \
         "$(peak_kb "${main[@]}" | awk '{ print $1 / 1024 }')"
 fi
-
-# Accuracy of the time model, on times that its constants were not fitted to.
-for times in attention gemm; do
-    printf '\n'
-    "$program" model check "tests/data/held_$times.csv"
-done

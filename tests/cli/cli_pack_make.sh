@@ -35,7 +35,7 @@ ok "made again it is the same"
 # A fault in one kernel: the old pack stays.
 mkdir -p "$TMP/home"
 cp -r archs templates profiles "$TMP/home"
-sed -i 's/__fadd_rn(mean, args.eps)/mean/' "$TMP/home/templates/norm.cu"
+sed -i 's/__fadd_rn(mean, eps)/mean/' "$TMP/home/templates/norm.cu"
 SPECTUNE_HOME=$TMP/home try "${make[@]}" "$TMP/norm.txt"
 is "a proof that fails is a failure" "$status" 1
 has "no pack is written" "$out" "no pack is written"

@@ -48,6 +48,10 @@ __attribute__((unused)) static void tiny_tokenizer(gguf_maker *m, int vocab)
     gguf_put_ints(m, "tokenizer.ggml.token_type", kinds, (size_t)vocab);
     gguf_put_texts(m, "tokenizer.ggml.merges", merges, 1);
     gguf_put_int(m, "tokenizer.ggml.eos_token_id", TINY_END);
+    gguf_put_text(m, "tokenizer.chat_template",
+                  "{% for m in messages %}{{ m.role }}: {{ m.content }}\n"
+                  "{% endfor %}{% if add_generation_prompt %}assistant: "
+                  "{% endif %}");
 }
 
 /* Writes the model to a temporary file; its name, to be unlinked. */

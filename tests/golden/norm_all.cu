@@ -4,7 +4,7 @@
  *
  * kernel   norm
  * config   width=576 in_type=bf16 out_type=fp32 offset=true add=true
- *          gather=true
+ *          next_type=none gather=true
  * key      norm-1 w576 t96 bf16 fp32 offset add
  * target   sm_90a
  * launch   96 threads, 0 bytes of shared memory
@@ -113,7 +113,9 @@ struct NormArgs {
     const float *weight;
     void *out;
     const int *index;
-    long long in_stride, out_stride;
+    const float *next_weight;
+    void *next;
+    long long in_stride, out_stride, next_stride;
     float eps;
 };
 
@@ -123,61 +125,69 @@ constexpr int VECTORS = 72; /* of eight numbers */
 constexpr int PER_THREAD = 1;
 constexpr int WARPS = 3;
 
-/* The sum over all threads, in every thread. */
-__device__ __forceinline__ float cta_sum(float x, float *warps)
+/* What a row is multiplied with: 1 / sqrt(mean of squares + eps). */
+__device__ __forceinline__ float row_scale(const float (&x)[PER_THREAD][8], float eps, float *warps)
 {
-    x = warp_sum(x);
+    float squares = 0.0f;
+#pragma unroll
+    for (int k = 0; k < PER_THREAD; k++)
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            squares = __fmaf_rn(x[k][i], x[k][i], squares);
+    squares = warp_sum(squares);
     if (threadIdx.x % 32 == 0)
-        warps[threadIdx.x / 32] = x;
+        warps[threadIdx.x / 32] = squares;
     __syncthreads();
     int lane = threadIdx.x % 32;
-    return warp_sum(lane < WARPS ? warps[lane] : 0.0f);
+    float mean = __fmul_rn(warp_sum(lane < WARPS ? warps[lane] : 0.0f), 1.0f / WIDTH);
+    return __frcp_rn(__fsqrt_rn(__fadd_rn(mean, eps)));
+}
+
+/* x * scale * weight, the weight being 1 + w with `offset`. */
+__device__ __forceinline__ void scale8(float (&x)[8], float scale, const float *weights)
+{
+    float weight[8];
+    load8_fp32(weights, 0, weight);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+#line 47 "templates/norm.cu"
+        weight[i] = __fadd_rn(1.0f, weight[i]);
+#line 49 "templates/norm.cu"
+        x[i] = __fmul_rn(__fmul_rn(x[i], scale), weight[i]);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 norm_w576_bf16_fp32_offset_add_gather(const __grid_constant__ NormArgs args)
 {
-    __shared__ float warps[WARPS];
+    __shared__ float warps[1][WARPS];
     long long row = blockIdx.x;
-#line 36 "templates/norm.cu"
+#line 59 "templates/norm.cu"
     long long in = static_cast<long long>(args.index[row]) * args.in_stride;
-#line 40 "templates/norm.cu"
-    long long out = row * args.out_stride;
-    float x[PER_THREAD][8];
-    float squares = 0.0f;
-#pragma unroll
-    for (int k = 0; k < PER_THREAD; k++) {
-        int vector = threadIdx.x + k * THREADS;
-        if (vector >= VECTORS)
-            break;
-        load8_bf16(args.in, in + vector * 8, x[k]);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            squares = __fmaf_rn(x[k][i], x[k][i], squares);
-    }
-    float mean = __fmul_rn(cta_sum(squares, warps), 1.0f / WIDTH);
-    float scale = __frcp_rn(__fsqrt_rn(__fadd_rn(mean, args.eps)));
-#pragma unroll
-    for (int k = 0; k < PER_THREAD; k++) {
-        int vector = threadIdx.x + k * THREADS;
-        if (vector >= VECTORS)
-            break;
-        float weight[8];
-        load8_fp32(args.weight, vector * 8, weight);
 #line 63 "templates/norm.cu"
+    long long out = row * args.out_stride;
+    float x[PER_THREAD][8] = {};
+#pragma unroll
+    for (int k = 0; k < PER_THREAD; k++) {
+        int vector = threadIdx.x + k * THREADS;
+        if (vector < VECTORS)
+            load8_bf16(args.in, in + vector * 8, x[k]);
+    }
+    float scale = row_scale(x, args.eps, warps[0]);
+#pragma unroll
+    for (int k = 0; k < PER_THREAD; k++) {
+        int vector = threadIdx.x + k * THREADS;
+        if (vector >= VECTORS)
+            continue;
+        scale8(x[k], scale, args.weight + vector * 8);
+#line 79 "templates/norm.cu"
         float before[8];
         load8_fp32(args.out, out + vector * 8, before);
-#line 66 "templates/norm.cu"
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-#line 69 "templates/norm.cu"
-            weight[i] = __fadd_rn(1.0f, weight[i]);
-#line 71 "templates/norm.cu"
-            x[k][i] = __fmul_rn(__fmul_rn(x[k][i], scale), weight[i]);
-#line 73 "templates/norm.cu"
+        for (int i = 0; i < 8; i++)
             x[k][i] = __fadd_rn(before[i], x[k][i]);
-#line 75 "templates/norm.cu"
-        }
+#line 85 "templates/norm.cu"
         store8_fp32(args.out, out + vector * 8, x[k]);
     }
+#line 98 "templates/norm.cu"
 }

@@ -16,7 +16,7 @@ planted() {
     has "$name is told" "$out" "$text"
 }
 
-planted no-eps "expected" norm.cu 's/__fadd_rn(mean, args.eps)/mean/' \
+planted no-eps "expected" norm.cu 's/__fadd_rn(mean, eps)/mean/' \
     norm width=64
 planted rows-beside "differs in its bits" norm.cu \
     's/float squares = 0.0f;/float squares = gridDim.x * 1e-6f;/' \
@@ -26,6 +26,8 @@ planted past-the-row "written outside of its rows" norm.cu \
     norm width=64
 planted reads-the-gap "never written" norm.cu \
     's/args.in, in + vector/args.in, in + 8 + vector/' norm width=64
+planted sums-shared "race" norm.cu 's/args.eps, warps\[1\]/args.eps, warps[0]/' \
+    norm width=640 add=true out_type=fp32 next_type=bf16
 planted slot-for-position "q_out of row 2 is" rotary.cu \
     's/int position = position_of.*/int position = sequence.context + token;/' \
     rotary head_dim=64 tree=true tokens=9
@@ -58,4 +60,10 @@ planted early-wait "asynchronous copy before its wait" linear.cu \
 planted wrong-field "expected" linear_unit.cu \
     's/8 \* half + 2 \* place - 4/8 * half + 2 * place - 2/' \
     linear weight=q6_k k_warps=8 panels=4 stages=4 rows=3 outputs=40
+planted last-of-ties "token of row" sample.cu \
+    's/<< 32 | ~static_cast<unsigned>(i)/<< 32 | static_cast<unsigned>(i)/;
+     s/token = static_cast<int>(~static/token = static_cast<int>(static/' \
+    sample rows=40 threads=256
+planted all-ties "token of row" sample.cu 's/ && rank \* cut.one < cut.rest//' \
+    sample rows=70 threads=256
 tap_done

@@ -332,6 +332,28 @@ static void test_smollm2(void)
     spt_model_close(model);
 }
 
+static void test_gemma(void)
+{
+    spt_model *model = NULL;
+    const char *path = "deps/models/gemma-3-270m-q4_k_m.gguf";
+    if (!spt_file_exists(path))
+        return;
+    if (!CHECK_OK(spt_model_open(&model, path, &err), &err, "Gemma 3"))
+        return;
+    const spt_model_config *c = spt_model_config_of(model);
+    CHECK(c->layers == 18 && c->hidden == 640 && c->ffn == 2048 &&
+              c->q_heads == 4 && c->kv_heads == 1 && c->head_dim == 256 &&
+              c->vocab == 262144 && c->context == 32768 && c->tied_head,
+          "has its published shape");
+    CHECK(c->window == 512 && spt_model_layer_window(c, 4) == 512 &&
+              spt_model_layer_window(c, 5) == 0,
+          "a window in five of six layers");
+    CHECK(c->rope.theta == 1e6 && c->rope.theta_local == 1e4 &&
+              c->attn_scale == 0.0625,
+          "and two rotary bases");
+    spt_model_close(model);
+}
+
 int main(void)
 {
     test_gguf();
@@ -340,5 +362,6 @@ int main(void)
     test_configs();
     test_spoilt();
     test_smollm2();
+    test_gemma();
     return check_done();
 }

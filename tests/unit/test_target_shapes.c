@@ -194,6 +194,91 @@ static void test_gguf(void)
     spt_buf_free(&b);
 }
 
+/* Header of a model with the shape of Qwen3.5-9B, two layers of it wide. */
+static void test_gguf_hybrid(void)
+{
+    static const struct {
+        const char *key;
+        int64_t value;
+    } keys[] = {
+        {"qwen35.block_count", 9},
+        {"qwen35.nextn_predict_layers", 1},
+        {"qwen35.embedding_length", 256},
+        {"qwen35.feed_forward_length", 512},
+        {"qwen35.attention.head_count", 4},
+        {"qwen35.attention.head_count_kv", 1},
+        {"qwen35.attention.key_length", 128},
+        {"qwen35.attention.value_length", 128},
+        {"qwen35.full_attention_interval", 4},
+        {"qwen35.ssm.conv_kernel", 4},
+        {"qwen35.ssm.state_size", 64},
+        {"qwen35.ssm.group_count", 2},
+        {"qwen35.ssm.time_step_rank", 6},
+        {"qwen35.ssm.inner_size", 384},
+    };
+    gguf_maker m = {0};
+    spt_buf b = {0};
+    spt_target t = {.name = "test"};
+    gguf_put_text(&m, "general.architecture", "qwen35");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        gguf_put_int(&m, keys[i].key, keys[i].value);
+    gguf_put_tensor(&m, "token_embd.weight", SPT_WEIGHT_F16, 256, 8, NULL);
+    gguf_put_tensor(&m, "blk.0.ssm_out.weight", SPT_WEIGHT_Q8_0, 256, 32, NULL);
+    gguf_put_tensor(&m, "blk.0.ffn_up.weight", SPT_WEIGHT_Q4_K, 256, 32, NULL);
+    gguf_finish(&m, &b);
+    CHECK_OK(spt_target_gguf(b.data, b.size, "hybrid.gguf", &t, &err), &err,
+             "a GGUF with linear attention");
+    CHECK_INT(t.layers, 8, "its next-token layer is none of its layers");
+    CHECK_INT(t.full_layers, 2, "every fourth has full attention");
+    CHECK_INT(t.linear_v_dim, 64, "values per head from the inner size");
+    CHECK_NEAR(t.attention_bits, 8.5, 1e-9, "attention in its own format");
+    CHECK_NEAR(t.layer_bits, 4.5, 1e-9, "and the rest in another");
+    spt_buf_free(&b);
+}
+
+static void test_gguf_latent(void)
+{
+    static const struct {
+        const char *key;
+        int64_t value;
+    } keys[] = {
+        {"deepseek2.block_count", 5},
+        {"deepseek2.embedding_length", 256},
+        {"deepseek2.feed_forward_length", 512},
+        {"deepseek2.attention.head_count", 4},
+        {"deepseek2.attention.head_count_kv", 1},
+        {"deepseek2.attention.key_length", 80},
+        {"deepseek2.attention.value_length", 64},
+        {"deepseek2.attention.key_length_mla", 48},
+        {"deepseek2.attention.value_length_mla", 32},
+        {"deepseek2.attention.kv_lora_rank", 64},
+        {"deepseek2.attention.q_lora_rank", 96},
+        {"deepseek2.rope.dimension_count", 16},
+        {"deepseek2.leading_dense_block_count", 1},
+        {"deepseek2.expert_count", 8},
+        {"deepseek2.expert_used_count", 2},
+        {"deepseek2.expert_feed_forward_length", 64},
+        {"deepseek2.expert_shared_count", 1},
+    };
+    gguf_maker m = {0};
+    spt_buf b = {0};
+    spt_target t = {.name = "test"};
+    gguf_put_text(&m, "general.architecture", "deepseek2");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        gguf_put_int(&m, keys[i].key, keys[i].value);
+    gguf_put_tensor(&m, "token_embd.weight", SPT_WEIGHT_F16, 256, 8, NULL);
+    gguf_put_tensor(&m, "blk.0.attn_out.weight", SPT_WEIGHT_Q8_0, 256, 32,
+                    NULL);
+    gguf_finish(&m, &b);
+    CHECK_OK(spt_target_gguf(b.data, b.size, "mla.gguf", &t, &err), &err,
+             "a GGUF with latent attention");
+    CHECK_NEAR(spt_target_kv_bytes(&t, 2), 160, 0, "keeps 80 numbers a token");
+    CHECK_INT(t.nope_dim, 32, "its heads have 48, 16 of them with rotary");
+    CHECK_INT(t.moe_layers, 4, "the first layer is dense");
+    CHECK_INT(t.shared_ffn, 64, "and one expert is shared");
+    spt_buf_free(&b);
+}
+
 int main(void)
 {
     test_presets();
@@ -201,5 +286,7 @@ int main(void)
     test_stand_in();
     test_configs();
     test_gguf();
+    test_gguf_hybrid();
+    test_gguf_latent();
     return check_done();
 }

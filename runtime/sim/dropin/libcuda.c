@@ -4,7 +4,9 @@
  * one device per board named in $SPECTUNE_SIM_BOARD (comma-separated; a name
  * of archs/ or a board file; default h100_sxm), and says on stderr when that
  * fails. $SPECTUNE_SIM_CHECKS=0 turns the checks off; at exit, reports are
- * printed to stderr. A private symbol tells spectune that this is sim.
+ * printed to stderr, $SPECTUNE_SIM_REPORT=FILE gets them and the counters by
+ * kernel as JSON, and with $SPECTUNE_SIM_EXIT=N the exit status of a program
+ * with reports is N. A private symbol tells spectune that this is sim.
  *
  * The rest of libcuda's calls (missing.def) are exported too, so that every
  * program starts; they return CUDA_ERROR_NOT_SUPPORTED, and $SPECTUNE_SIM_TRACE
@@ -16,9 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gen.h"
 #include "mem.h"
+#include "run_report.h"
 #include "sim.h"
 #include "sim_driver.h"
 
@@ -131,9 +135,30 @@ static void print_reports(void)
         fprintf(stderr, "sim: %s\n", report.text);
 }
 
-static void open_once(void)
+static const char *board_names(void)
 {
     const char *wanted = getenv("SPECTUNE_SIM_BOARD");
+    return wanted && *wanted ? wanted : "h100_sxm";
+}
+
+/* The last that runs of the program. */
+static void finish(void)
+{
+    const char *path = getenv("SPECTUNE_SIM_REPORT");
+    const char *status = getenv("SPECTUNE_SIM_EXIT");
+    spt_error err;
+    print_reports();
+    if (path && *path &&
+        sim_run_report_write(path, board_names(), &err) != SPT_OK)
+        fprintf(stderr, "sim: SPECTUNE_SIM_REPORT: %s\n", err.text);
+    if (status && *status && spt_sim_report_count()) {
+        fflush(NULL);
+        _exit(atoi(status) & 255);
+    }
+}
+
+static void open_once(void)
+{
     spt_sim_options options = {
         .checks_off = !is_on("SPECTUNE_SIM_CHECKS", "1"),
         .trace = is_on("SPECTUNE_SIM_TRACE", "0"),
@@ -144,7 +169,7 @@ static void open_once(void)
     int count = 0;
     spt_error err = {0};
     spt_status opened = SPT_E_MEMORY;
-    char *names = spt_strdup(wanted && *wanted ? wanted : "h100_sxm");
+    char *names = spt_strdup(board_names());
     if (names)
         opened = find_boards(names, boards, &count, &err);
     if (opened == SPT_OK)
@@ -152,7 +177,7 @@ static void open_once(void)
     if (opened != SPT_OK)
         fprintf(stderr, "sim: SPECTUNE_SIM_BOARD: %s\n", err.text);
     else
-        atexit(print_reports);
+        atexit(finish);
     spt_free(names);
 }
 

@@ -1,0 +1,43 @@
+/*
+ * The token of each row of logits, templates/sample: top-k, then top-p of
+ * that, then min-p, then temperature; the rows' random numbers are those of
+ * spt_random (Philox of seed and position). NaN never wins, +infinity counts
+ * as the largest number.
+ *
+ * Probabilities are integers (2^44 for the highest logit), so that their sums
+ * are exact and a token depends on its row alone. Those kept are laid end to
+ * end in the order of ids, and the one that holds u * sum is drawn; among
+ * equal logits at the edge of top-k and top-p the lowest ids are kept.
+ */
+#ifndef SPT_SAMPLE_H
+#define SPT_SAMPLE_H
+
+#include "launch.h"
+
+/* Of a row, as the kernel reads it. */
+typedef struct spt_sample_row {
+    float temperature; /* 0: the highest logit, the lowest id on a tie */
+    float top_p; /* 0 or 1 and above: off */
+    float min_p; /* 0: off */
+    int32_t top_k; /* 0: off */
+    uint64_t seed;
+    int64_t position; /* of the token that is drawn */
+} spt_sample_row;
+
+typedef struct spt_sample_args {
+    CUdeviceptr logits; /* float (row, vocabulary) */
+    CUdeviceptr rows; /* spt_sample_row (row) */
+    CUdeviceptr token; /* int32 (row); -1 where no logit is above -infinity */
+    CUdeviceptr logprob; /* float (row): natural log-softmax of the logits as
+                            they are at the token; 0 where there is none */
+    int64_t logits_stride;
+    int32_t vocabulary; /* at most 2^19 */
+} spt_sample_args;
+
+/* One CTA a row. */
+spt_status spt_sample_launch(const spt_driver *driver,
+                             const spt_function *kernel,
+                             const spt_sample_args *args, int64_t rows,
+                             CUstream stream, spt_error *err);
+
+#endif

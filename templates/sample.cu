@@ -1,0 +1,346 @@
+//% include("warp_integers.cu")
+
+typedef unsigned long long u64;
+
+/* As spt_sample_row (runtime/kernels/sample.h). */
+struct SampleRow {
+    float temperature, top_p, min_p;
+    int top_k;
+    u64 seed;
+    long long position;
+};
+
+/* As spt_sample_args. */
+struct SampleArgs {
+    const float *logits;    /* (row, vocabulary) */
+    const SampleRow *rows;  /* (row) */
+    int *token;             /* (row) */
+    float *logprob;         /* (row): natural, of the plain logits */
+    long long logits_stride;
+    int vocabulary;
+};
+
+constexpr int THREADS = ${THREADS};
+constexpr int WARPS = THREADS / 32;
+constexpr int BINS = 256;               /* of one byte of a key */
+constexpr int LANE_BINS = BINS / 32;
+constexpr int MASS_BITS = 44;           /* probability 1 of the highest logit */
+constexpr float MASS_ONE = 17592186044416.0f; /* 2^44: 2^19 of them fit */
+constexpr float LOG2_E = 1.4426950408889634f;
+constexpr float LN_2 = 0.6931471805599453f;
+constexpr float LARGEST = 3.4028235e38f;
+constexpr u64 ALL = ~0ull;
+#define MINUS_INFINITY __int_as_float(0xff800000)
+
+__shared__ u64 bins[BINS];
+__shared__ u64 parts[WARPS];            /* of the warps */
+__shared__ u64 answer[2];
+
+/* One row of logits. */
+struct Row {
+    const float *logits;
+    int vocabulary;
+    float top; /* the highest logit */
+
+    /* NaN is nothing, +infinity the largest number, -0 is 0. */
+    __device__ __forceinline__ float at(int i) const
+    {
+        float x = logits[i];
+        return x != x ? MINUS_INFINITY : __fadd_rn(fminf(x, LARGEST), 0.0f);
+    }
+
+    /* exp of the distance to the highest, 2^44 for itself. */
+    __device__ __forceinline__ u64 mass(float x, float scale) const
+    {
+        float e;
+        asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(e) : "f"(__fmul_rn(__fsub_rn(x, top), scale)));
+        return __float2ull_rz(__fmul_rn(e, MASS_ONE));
+    }
+};
+
+/*
+ * The logits above a key, and of those that are at it the first ones: so many
+ * that their weights, `one` each, reach `rest`; all where that is ALL.
+ */
+struct Cut {
+    unsigned key;
+    u64 rest, one;
+};
+
+/* Unsigned integers in the order of the floats. */
+__device__ __forceinline__ unsigned key_of(float x)
+{
+    unsigned bits = __float_as_uint(x);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+__device__ __forceinline__ float value_of(unsigned key)
+{
+    return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
+}
+
+__device__ __forceinline__ u64 warp_sum(u64 x)
+{
+#pragma unroll
+    for (int step = 16; step; step /= 2)
+        x += shuffle_xor(x, step);
+    return x;
+}
+
+/* Sum over the lanes up to this one. */
+__device__ __forceinline__ u64 warp_scan(u64 x)
+{
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        unsigned lo = __shfl_up_sync(0xffffffffu, static_cast<unsigned>(x), step);
+        unsigned hi = __shfl_up_sync(0xffffffffu, static_cast<unsigned>(x >> 32), step);
+        x += lane >= step ? static_cast<u64>(hi) << 32 | lo : 0;
+    }
+    return x;
+}
+
+/* Every warp's x to parts; a barrier on both sides. */
+__device__ __forceinline__ void share(u64 x)
+{
+    __syncthreads();
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = x;
+    __syncthreads();
+}
+
+__device__ __forceinline__ u64 block_sum(u64 x)
+{
+    share(warp_sum(x));
+    return warp_sum(threadIdx.x % 32 < WARPS ? parts[threadIdx.x % 32] : 0);
+}
+
+__device__ __forceinline__ u64 block_max(u64 x)
+{
+    share(warp_max(x));
+    return warp_max(threadIdx.x % 32 < WARPS ? parts[threadIdx.x % 32] : 0);
+}
+
+/*
+ * The first warp finds the bin, from the highest down, at which the bins' sum
+ * reaches target: answer is the bin and what it still has to give.
+ */
+__device__ __forceinline__ void find_bin(u64 target)
+{
+    int lane = threadIdx.x, first = BINS - 1 - lane * LANE_BINS;
+    u64 own = 0;
+    for (int i = 0; i < LANE_BINS; i++)
+        own += bins[first - i];
+    u64 before = warp_scan(own) - own;
+    if (before >= target || before + own < target)
+        return;
+    int bin = first;
+    while (before + bins[bin] < target)
+        before += bins[bin--];
+    answer[0] = bin;
+    answer[1] = target - before;
+}
+
+/*
+ * The highest cut, not below the key `floor`, whose logits are `target` many,
+ * or by mass have that probability: byte by byte of the keys.
+ */
+__device__ __forceinline__ Cut select(const Row &row, unsigned floor, u64 target, bool by_mass)
+{
+    unsigned prefix = 0;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        for (int i = threadIdx.x; i < BINS; i += THREADS)
+            bins[i] = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < row.vocabulary; i += THREADS) {
+            float x = row.at(i);
+            unsigned key = key_of(x);
+            bool in = key >= floor && (shift == 24 || key >> (shift + 8) == prefix);
+            u64 weight = by_mass ? row.mass(x, LOG2_E) : 1;
+            if (in && weight)
+                atomicAdd(&bins[key >> shift & 255], weight);
+        }
+        __syncthreads();
+        if (threadIdx.x < 32)
+            find_bin(target);
+        __syncthreads();
+        prefix = prefix << 8 | static_cast<unsigned>(answer[0]);
+        target = answer[1];
+    }
+    return {prefix, target, by_mass ? row.mass(value_of(prefix), LOG2_E) : 1};
+}
+
+/* Which logits are in, going over them in the order of ids. */
+struct Walk {
+    Cut cut;
+    u64 ties; /* at the cut, before this warp's next logits */
+
+    __device__ __forceinline__ bool take(float x, bool valid)
+    {
+        unsigned key = key_of(x);
+        bool tie = valid && key == cut.key;
+        unsigned mask = __ballot_sync(0xffffffffu, tie);
+        u64 rank = ties + __popc(mask & ((1u << threadIdx.x % 32) - 1));
+        ties += __popc(mask);
+        return valid && (key > cut.key || (tie && rank * cut.one < cut.rest));
+    }
+};
+
+/* A warp's part of the vocabulary: ids in a row. */
+struct Segment {
+    int begin, end;
+};
+
+__device__ __forceinline__ Segment segment_of(const Row &row)
+{
+    int size = (row.vocabulary + THREADS - 1) / THREADS * 32;
+    Segment s;
+    s.begin = min(static_cast<int>(threadIdx.x / 32) * size, row.vocabulary);
+    s.end = min(s.begin + size, row.vocabulary);
+    return s;
+}
+
+/* Where the warp's walk starts: ties that the warps before it have. */
+__device__ __forceinline__ Walk walk_of(const Row &row, const Segment &s, const Cut &cut)
+{
+    Walk walk = {cut, 0};
+    if (cut.rest == ALL)
+        return walk;
+    u64 count = 0;
+    for (int i = s.begin + threadIdx.x % 32; i < s.end; i += 32)
+        count += key_of(row.at(i)) == cut.key;
+    share(warp_sum(count));
+    for (int warp = 0; warp < threadIdx.x / 32; warp++)
+        walk.ties += parts[warp];
+    return walk;
+}
+
+/* The token whose share of the cut's mass, in the order of ids, holds u. */
+__device__ __forceinline__ int draw(const Row &row, const Cut &cut, float scale, u64 u)
+{
+    Segment s = segment_of(row);
+    Walk start = walk_of(row, s, cut), walk = start;
+    int lane = threadIdx.x % 32;
+    u64 own = 0;
+    for (int i = s.begin; i < s.end; i += 32) {
+        bool valid = i + lane < s.end;
+        float x = valid ? row.at(i + lane) : MINUS_INFINITY;
+        own += walk.take(x, valid) ? row.mass(x, scale) : 0;
+    }
+    own = warp_sum(own);
+    share(own);
+    u64 total = 0, before = 0;
+    for (int warp = 0; warp < WARPS; warp++) {
+        before += warp < threadIdx.x / 32 ? parts[warp] : 0;
+        total += parts[warp];
+    }
+    u64 target = __umul64hi(u, total);
+    if (target >= before && target - before < own) {
+        target -= before;
+        walk = start;
+        for (int i = s.begin; i < s.end; i += 32) {
+            bool valid = i + lane < s.end;
+            float x = valid ? row.at(i + lane) : MINUS_INFINITY;
+            u64 scan = warp_scan(walk.take(x, valid) ? row.mass(x, scale) : 0);
+            unsigned past = __ballot_sync(0xffffffffu, scan > target);
+            if (past) {
+                if (lane == 0)
+                    answer[0] = i + __ffs(past) - 1;
+                break;
+            }
+            unsigned lo = __shfl_sync(0xffffffffu, static_cast<unsigned>(scan), 31);
+            unsigned hi = __shfl_sync(0xffffffffu, static_cast<unsigned>(scan >> 32), 31);
+            target -= static_cast<u64>(hi) << 32 | lo;
+        }
+    }
+    __syncthreads();
+    return static_cast<int>(answer[0]);
+}
+
+/*
+ * Philox4x32-10 of (position, use 0) under the seed (Salmon, Moraes, Dror,
+ * Shaw, SC 2011): 53 random bits, at the top of a fraction of 64.
+ */
+__device__ __forceinline__ u64 random_of(const SampleRow &options)
+{
+    unsigned c0 = static_cast<unsigned>(options.position), c1 = static_cast<unsigned>(options.position >> 32);
+    unsigned c2 = 0, c3 = 0;
+    unsigned k0 = static_cast<unsigned>(options.seed), k1 = static_cast<unsigned>(options.seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        unsigned h0 = __umulhi(0xd2511f53u, c0), l0 = 0xd2511f53u * c0;
+        unsigned h1 = __umulhi(0xcd9e8d57u, c2), l1 = 0xcd9e8d57u * c2;
+        c0 = h1 ^ c1 ^ k0;
+        c2 = h0 ^ c3 ^ k1;
+        c1 = l1;
+        c3 = l0;
+        k0 += 0x9e3779b9u;
+        k1 += 0xbb67ae85u;
+    }
+    return (static_cast<u64>(c0 >> 5) << 26 | c1 >> 6) << 11;
+}
+
+/* What top-k, then top-p of that, then min-p leave. */
+__device__ __forceinline__ Cut filter(const Row &row, const SampleRow &options)
+{
+    Cut cut = {0, ALL, 1};
+    if (options.top_k > 0 && options.top_k < row.vocabulary)
+        cut = select(row, 0, options.top_k, false);
+    if (options.top_p > 0.0f && options.top_p < 1.0f) {
+        u64 above = 0;
+        for (int i = threadIdx.x; i < row.vocabulary; i += THREADS) {
+            float x = row.at(i);
+            bool in = key_of(x) > cut.key || cut.rest == ALL;
+            above += in ? row.mass(x, LOG2_E) : 0;
+        }
+        above = block_sum(above);
+        if (cut.rest != ALL)
+            above += cut.rest * row.mass(value_of(cut.key), LOG2_E);
+        u64 target = __double2ull_ru(static_cast<double>(options.top_p) * static_cast<double>(above));
+        cut = select(row, cut.key, max(target, 1ull), true);
+    }
+    if (options.min_p > 0.0f) {
+        float log2;
+        asm("lg2.approx.ftz.f32 %0, %1;\n" : "=f"(log2) : "f"(options.min_p));
+        unsigned least = key_of(fminf(__fmaf_rn(log2, LN_2, row.top), row.top));
+        if (least > cut.key)
+            cut = {least, ALL, 1};
+    }
+    return cut;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+${SYMBOL}(const __grid_constant__ SampleArgs args)
+{
+    Row row = {args.logits + blockIdx.x * args.logits_stride, args.vocabulary, MINUS_INFINITY};
+    SampleRow options = args.rows[blockIdx.x];
+    u64 best = 0;
+    for (int i = threadIdx.x; i < row.vocabulary; i += THREADS)
+        best = max(best, static_cast<u64>(key_of(row.at(i))) << 32 | ~static_cast<unsigned>(i));
+    best = block_max(best);
+    row.top = value_of(static_cast<unsigned>(best >> 32));
+    int token = static_cast<int>(~static_cast<unsigned>(best));
+    if (row.top == MINUS_INFINITY) { /* nothing to choose from */
+        if (threadIdx.x == 0) {
+            args.token[blockIdx.x] = -1;
+            args.logprob[blockIdx.x] = 0.0f;
+        }
+        return;
+    }
+    u64 total = 0;
+    for (int i = threadIdx.x; i < row.vocabulary; i += THREADS)
+        total += row.mass(row.at(i), LOG2_E);
+    total = block_sum(total);
+    if (options.temperature > 0.0f) {
+        float inverse;
+        asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(inverse) : "f"(options.temperature));
+        float scale = fminf(__fmul_rn(LOG2_E, inverse), 1e30f);
+        token = draw(row, filter(row, options), scale, random_of(options));
+    }
+    if (threadIdx.x == 0) {
+        float log2;
+        asm("lg2.approx.ftz.f32 %0, %1;\n" : "=f"(log2) : "f"(__ull2float_rn(total)));
+        float sum = __fmul_rn(__fsub_rn(log2, static_cast<float>(MASS_BITS)), LN_2);
+        args.token[blockIdx.x] = token;
+        args.logprob[blockIdx.x] = __fsub_rn(__fsub_rn(row.at(token), row.top), sum);
+    }
+}

@@ -1,0 +1,48 @@
+# spectune run: a model writes the same text with and without drafts.
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+
+model=deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
+query() { lua5.4 tests/json_query.lua "$TMP/out" "$1"; }
+
+refused "run without a model" 2 "--model: is missing" run -p x
+refused "run without a prompt" 2 "--prompt or --file" run -m x.gguf
+refused "run with two prompts" 2 "--prompt or --file" run -m x -p x -f y
+refused "a model that is not there" 1 "/nonexistent.gguf" run -m /nonexistent.gguf -p x
+refused "a draft model that is not named" 2 "--model-draft: is missing" \
+    run -m x -p x --spec-type model
+refused "a drafter that does not exist" 2 "--spec-type: 'magic'" \
+    run -m x -p x --spec-type magic
+refused "drafts that are too long" 2 "--draft-length" \
+    run -m x -p x --draft-max 32
+refused "broken JSON" 2 "--speculative-config:1:" \
+    run -m x -p x --speculative-config '{"method": '
+refused "an unknown field of it" 2 "mehtod" \
+    run -m x -p x --speculative-config '{"mehtod": "ngram"}'
+refused "a method without drafts of that name" 2 "expected none, ngram" \
+    run -m x -p x --speculative-config '{"method": "eagle"}'
+echo "not a model" >"$TMP/text.gguf"
+refused "a file that is no model" 1 "text.gguf" run -m "$TMP/text.gguf" -p x
+
+prompt="Count: one, two, three, one, two, three, one, two,"
+try run -m "$model" -p "$prompt" -n 8 --device sim --json
+is "a model writes" "$status" 0
+plain=$(query d.text)
+is "one token a step" "$(query d.steps)" 8
+is "up to the limit" "$(query d.finish)" length
+has "sensibly" "$plain" " three, one, two"
+is "on sim, which is said" "$(query d.is_sim)" true
+try run -m "$model" -p "$prompt" -n 8 --device sim --json \
+    --speculative-config '{"method": "ngram", "num_speculative_tokens": 4}'
+is "with n-gram drafts" "$status" 0
+is "it writes the same text" "$(query d.text)" "$plain"
+[ "$(query d.steps)" -lt 6 ]
+ok "in fewer steps"
+[ "$(query d.drafts.num_accepted_tokens)" -gt 2 ]
+ok "with accepted drafts"
+refused "a prompt longer than the context" 2 "fewer than the context of 4" \
+    run -m "$model" -p "$prompt" -c 4 --device sim
+refused "a context beyond the model's" 2 "expected at most 8192" \
+    run -m "$model" -p "$prompt" -c 9000 --device sim
+
+tap_done

@@ -1,0 +1,39 @@
+# spectune serve: starts, answers over HTTP, ends with a signal.
+# shellcheck source=tests/tap.sh
+. tests/tap.sh
+
+model=deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
+
+refused "serve without a model" 2 "--model: is missing" serve
+refused "a port that is none" 2 "--port" serve -m x.gguf --port 70000
+refused "a model that is not there" 1 "/nonexistent.gguf" \
+    serve -m /nonexistent.gguf --port 0
+refused "a host that is no address" 2 "--host: 'localhost' is no address" \
+    serve -m "$model" -c 64 --parallel 1 --device sim --port 0 --host localhost
+
+# get PATH: the reply of the server, head and body.
+get() {
+    exec 3<>"/dev/tcp/127.0.0.1/$port" &&
+        printf 'GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' "$1" >&3 &&
+        cat <&3
+    exec 3>&-
+}
+
+"$SPECTUNE" serve -m "$model" -c 64 --parallel 1 --device sim --port 0 \
+    >"$TMP/out" 2>"$TMP/err" &
+pid=$!
+for _ in $(seq 200); do
+    port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$TMP/out")
+    [ -z "$port" ] || break
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+done
+has "a server says where it is" "$(cat "$TMP/out")" \
+    "SmolLM2-135M-Instruct.Q4_1 is served at http://127.0.0.1:"
+has "it is well" "$(get /health)" '{"status":"ok"}'
+has "it names its model" "$(get /v1/models)" '"id":"SmolLM2-135M-Instruct.Q4_1"'
+kill -TERM "$pid"
+wait "$pid"
+is "a signal ends it" "$?" 0
+
+tap_done

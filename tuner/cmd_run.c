@@ -1,0 +1,283 @@
+/*
+ * spectune run: a model writes on from a prompt. The text goes to standard
+ * output as it comes, the summary to standard error.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "files.h"
+#include "json.h"
+#include "run_options.h"
+#include "tokenizer.h"
+
+static const char GREEN[] = "\033[32m", PLAIN[] = "\033[0m";
+
+typedef struct run {
+    spt_run_options options;
+    spt_engine *engine;
+    spt_session *session;
+    spt_engine_info info;
+    spt_buf text; /* the prompt, then for JSON the answer */
+    spt_ids tokens; /* of the answer, for JSON */
+    size_t prompt_tokens, reused;
+    spt_finish finish;
+    double open_s, first_s, rest_s; /* host seconds */
+    double started;
+} run;
+
+/* What an interrupt ends. */
+static spt_session *interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    if (interrupted)
+        spt_session_cancel(interrupted);
+    signal(SIGINT, SIG_DFL);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Text with the bytes of accepted drafts in green. */
+static void print_marked(const spt_event *e)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < e->n_tokens && at < e->text_size; i++) {
+        size_t end = e->ends[i] < e->text_size ? e->ends[i] : e->text_size;
+        if (end <= at)
+            continue;
+        fputs(e->drafted[i] ? GREEN : PLAIN, stdout);
+        fwrite(e->text + at, 1, end - at, stdout);
+        at = end;
+    }
+    fputs(PLAIN, stdout);
+    fwrite(e->text + at, 1, e->text_size - at, stdout);
+}
+
+static bool on_event(void *user, const spt_event *e)
+{
+    run *r = user;
+    if (r->first_s == 0 && e->n_tokens)
+        r->first_s = now() - r->started;
+    if (r->options.json) {
+        spt_buf_add(&r->text, e->text, e->text_size);
+        for (size_t i = 0; i < e->n_tokens; i++)
+            spt_ids_add(&r->tokens, e->tokens[i]);
+        return false;
+    }
+    if (r->options.color)
+        print_marked(e);
+    else
+        fwrite(e->text, 1, e->text_size, stdout);
+    return fflush(stdout) != 0;
+}
+
+static spt_status read_prompt(run *r, spt_error *err)
+{
+    const spt_run_options *o = &r->options;
+    char block[4096];
+    size_t n;
+    if (o->prompt)
+        spt_buf_puts(&r->text, o->prompt);
+    else if (strcmp(o->prompt_file, "-") != 0)
+        return spt_file_read(o->prompt_file, 64 << 20, &r->text, err);
+    else
+        while ((n = fread(block, 1, sizeof block, stdin)) > 0)
+            spt_buf_add(&r->text, block, n);
+    return r->text.failed ? spt_fail(err, SPT_E_MEMORY, "prompt: out of memory")
+                          : SPT_OK;
+}
+
+/* The prompt as the chat template writes it. */
+static spt_status to_chat(run *r, spt_error *err)
+{
+    const spt_chat_message both[] = {
+        {"system", r->options.system},
+        {"user", r->text.data ? r->text.data : ""}};
+    bool has_system = r->options.system != NULL;
+    const spt_chat_message *messages = both + !has_system;
+    size_t size = 0, count = has_system ? 2 : 1;
+    spt_buf written = {0};
+    SPT_TRY(spt_engine_chat(r->engine, messages, count, NULL, 0, &size, err));
+    char *text = spt_calloc(size + 1, 1);
+    if (!text)
+        return spt_fail(err, SPT_E_MEMORY, "prompt: out of memory");
+    spt_status status =
+        spt_engine_chat(r->engine, messages, count, text, size, &size, err);
+    if (status == SPT_OK)
+        spt_buf_add(&written, text, size);
+    spt_free(text);
+    spt_buf_free(&r->text);
+    r->text = written;
+    return status;
+}
+
+static spt_status feed(run *r, spt_error *err)
+{
+    const spt_run_options *o = &r->options;
+    const char *text = r->text.data ? r->text.data : "";
+    size_t count = 0;
+    SPT_TRY(spt_engine_encode(r->engine, text, r->text.size, !o->chat, o->chat,
+                              NULL, 0, &count, err));
+    if (count == 0)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--prompt: is empty, expected some text");
+    if (count >= (size_t)r->info.context)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--prompt: has %zu tokens, expected fewer than the "
+                        "context of %d",
+                        count, r->info.context);
+    int32_t *tokens = spt_calloc(count, sizeof *tokens);
+    if (!tokens)
+        return spt_fail(err, SPT_E_MEMORY, "prompt: out of memory");
+    spt_status status =
+        spt_engine_encode(r->engine, text, r->text.size, !o->chat, o->chat,
+                          tokens, count, &count, err);
+    if (status == SPT_OK)
+        status = spt_session_sync(r->session, tokens, count, &r->reused, err);
+    spt_free(tokens);
+    r->prompt_tokens = count;
+    return status;
+}
+
+static spt_status write_answer(run *r, spt_error *err)
+{
+    r->options.answer.event = on_event;
+    r->options.answer.user = r;
+    spt_buf_free(&r->text);
+    r->text = (spt_buf){0};
+    interrupted = r->session;
+    signal(SIGINT, on_interrupt);
+    r->started = now();
+    spt_status status =
+        spt_session_generate(r->session, &r->options.answer, &r->finish, err);
+    r->rest_s = now() - r->started - r->first_s;
+    signal(SIGINT, SIG_DFL);
+    interrupted = NULL;
+    return status;
+}
+
+static spt_status go(run *r, spt_error *err)
+{
+    double start = now();
+    SPT_TRY(read_prompt(r, err));
+    SPT_TRY(spt_engine_open(&r->options.engine, &r->engine, err));
+    r->open_s = now() - start;
+    spt_engine_describe(r->engine, &r->info);
+    if (r->options.chat)
+        SPT_TRY(to_chat(r, err));
+    SPT_TRY(spt_session_open(r->engine, &r->options.session, &r->session, err));
+    SPT_TRY(feed(r, err));
+    return write_answer(r, err);
+}
+
+static double per(uint64_t a, uint64_t b)
+{
+    return b ? (double)a / (double)b : 0;
+}
+
+static void print_summary(const run *r, const spt_session_stats *s)
+{
+    const spt_engine_info *i = &r->info;
+    const char *clock =
+        i->is_sim ? "host time of sim, not a GPU's" : "measured";
+    fprintf(stderr, "\n%s (%s) on %s\n", i->model, i->architecture, i->device);
+    fprintf(stderr,
+            "prompt: %zu tokens, %zu reused; first token after %.2f s\n",
+            r->prompt_tokens, r->reused, r->first_s);
+    fprintf(stderr,
+            "answer: %llu tokens in %llu steps, %.2f tokens/s (%s), %s\n",
+            (unsigned long long)s->tokens, (unsigned long long)s->steps,
+            r->rest_s > 0 && s->tokens > 1 ? (double)(s->tokens - 1) / r->rest_s
+                                           : 0,
+            clock, spt_finish_text(r->finish));
+    if (!s->drafts)
+        return;
+    fprintf(stderr,
+            "drafts: %llu, %llu of %llu tokens accepted (%.3f), mean "
+            "acceptance length %.2f\n",
+            (unsigned long long)s->drafts,
+            (unsigned long long)s->accepted_tokens,
+            (unsigned long long)s->draft_tokens,
+            per(s->accepted_tokens, s->draft_tokens),
+            1 + per(s->accepted_tokens, s->drafts));
+    fprintf(stderr, "accepted per position:");
+    for (int d = 0; d < SPT_DRAFT_LENGTH_MAX && s->drafted_at[d]; d++)
+        fprintf(stderr, " %.2f", per(s->accepted_at[d], s->drafted_at[d]));
+    fputc('\n', stderr);
+}
+
+static void add_drafts(cJSON *root, const spt_session_stats *s)
+{
+    cJSON *drafts = cJSON_AddObjectToObject(root, "drafts");
+    cJSON_AddNumberToObject(drafts, "num_drafts", (double)s->drafts);
+    cJSON_AddNumberToObject(drafts, "num_draft_tokens",
+                            (double)s->draft_tokens);
+    cJSON_AddNumberToObject(drafts, "num_accepted_tokens",
+                            (double)s->accepted_tokens);
+    spt_json_add4(drafts, "mean_acceptance_length",
+                  1 + per(s->accepted_tokens, s->drafts));
+    cJSON *at = cJSON_AddArrayToObject(drafts, "acceptance_per_position");
+    for (int d = 0; d < SPT_DRAFT_LENGTH_MAX && s->drafted_at[d]; d++)
+        cJSON_AddItemToArray(at, cJSON_CreateNumber(spt_round4(per(
+                                     s->accepted_at[d], s->drafted_at[d]))));
+}
+
+static void print_json(const run *r, const spt_session_stats *s)
+{
+    spt_buf out = {0};
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "schema", "spectune.run/1");
+    cJSON_AddStringToObject(root, "model", r->info.model);
+    cJSON_AddStringToObject(root, "device", r->info.device);
+    cJSON_AddStringToObject(root, "drafter", r->info.drafter);
+    cJSON_AddStringToObject(root, "text", r->text.data ? r->text.data : "");
+    cJSON *tokens = cJSON_AddArrayToObject(root, "tokens");
+    for (size_t i = 0; i < r->tokens.size; i++)
+        cJSON_AddItemToArray(tokens, cJSON_CreateNumber(r->tokens.data[i]));
+    cJSON_AddStringToObject(root, "finish", spt_finish_text(r->finish));
+    cJSON_AddNumberToObject(root, "prompt_tokens", (double)r->prompt_tokens);
+    cJSON_AddNumberToObject(root, "steps", (double)s->steps);
+    add_drafts(root, s);
+    cJSON *time = cJSON_AddObjectToObject(root, "host_seconds");
+    spt_json_add4(time, "open", r->open_s);
+    spt_json_add4(time, "first_token", r->first_s);
+    spt_json_add4(time, "rest", r->rest_s);
+    cJSON_AddBoolToObject(root, "is_sim", r->info.is_sim);
+    spt_json_print(root, &out);
+    puts(out.data ? out.data : "");
+    spt_buf_free(&out);
+    cJSON_Delete(root);
+}
+
+int spt_cmd_run(int argc, char **argv)
+{
+    static run r;
+    spt_error err = {0};
+    spt_session_stats stats;
+    int exit_status = spt_run_options_read(&r.options, argc, argv);
+    if (exit_status >= 0)
+        return exit_status;
+    spt_status status = go(&r, &err);
+    if (status == SPT_OK) {
+        spt_session_statistics(r.session, &stats);
+        if (r.options.json)
+            print_json(&r, &stats);
+        else
+            print_summary(&r, &stats);
+    }
+    spt_session_close(r.session);
+    spt_engine_close(r.engine);
+    spt_buf_free(&r.text);
+    spt_ids_free(&r.tokens);
+    return status == SPT_OK ? 0 : spt_exit_error("spectune run", &err);
+}

@@ -1,0 +1,114 @@
+/*
+ * spectune serve: a model behind HTTP until a signal ends it.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "run_options.h"
+#include "serve.h"
+
+typedef struct command {
+    spt_run_options options;
+    const char *host, *alias;
+    int64_t port, sessions, queue;
+    char model[256]; /* its name when no alias is given */
+} command;
+
+static int read_options(command *c, int argc, char **argv)
+{
+    const spt_option own[] = {
+        {"host", 0, SPT_OPTION_TEXT, &c->host, "ADDRESS",
+         "listens on this address (127.0.0.1)", 0, 0},
+        {"port", 0, SPT_OPTION_INT, &c->port, "N",
+         "and this port, 0 = a free one (8080)", 0, 65535},
+        {"parallel", 0, SPT_OPTION_INT, &c->sessions, "N",
+         "requests that are stepped together (4)", 1, 256},
+        {"queue", 0, SPT_OPTION_INT, &c->queue, "N",
+         "requests that may wait (256)", 1, 65536},
+        {"alias", 'a', SPT_OPTION_TEXT, &c->alias, "NAME",
+         "the model's name in requests (the file's)", 0, 0},
+    };
+    return spt_serve_options_read(&c->options, own, sizeof own / sizeof *own,
+                                  argc, argv);
+}
+
+/* The file's or folder's name without ".gguf". */
+static void name_model(command *c)
+{
+    const char *path = c->options.engine.model;
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin && path[begin - 1] != '/')
+        begin--;
+    if (end - begin > 5 && memcmp(path + end - 5, ".gguf", 5) == 0)
+        end -= 5;
+    snprintf(c->model, sizeof c->model, "%.*s", (int)(end - begin),
+             path + begin);
+}
+
+static void log_line(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "spectune serve: %s\n", text);
+}
+
+/* Blocked in every thread, so that only sigwait sees them. */
+static void block_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static spt_status run(command *c, spt_error *err)
+{
+    sigset_t signals;
+    spt_serve *serve = NULL;
+    spt_engine *engine = NULL;
+    int which;
+    SPT_TRY(spt_serve_check_host(c->host, err));
+    block_signals(&signals);
+    c->options.engine.sessions = (int)c->sessions;
+    c->options.engine.log = (spt_log){log_line, NULL};
+    SPT_TRY(spt_engine_open(&c->options.engine, &engine, err));
+    const spt_serve_options options = {
+        .engine = engine,
+        .host = c->host,
+        .port = (int)c->port,
+        .sessions = (int)c->sessions,
+        .queue = (int)c->queue,
+        .model = c->alias ? c->alias : c->model,
+        .session = c->options.session,
+        .log = c->options.engine.log,
+    };
+    spt_status status = spt_serve_start(&options, &serve, err);
+    if (status == SPT_OK) {
+        bool v6 = strchr(c->host, ':') != NULL;
+        printf("%s is served at http://%s%s%s:%d\n", options.model,
+               v6 ? "[" : "", c->host, v6 ? "]" : "", spt_serve_port(serve));
+        fflush(stdout);
+        sigwait(&signals, &which);
+        spt_serve_stop(serve);
+    }
+    spt_engine_close(engine);
+    return status;
+}
+
+int spt_cmd_serve(int argc, char **argv)
+{
+    static command c;
+    spt_error err = {0};
+    c = (command){
+        .host = "127.0.0.1", .port = 8080, .sessions = 4, .queue = 256};
+    int exit_status = read_options(&c, argc, argv);
+    if (exit_status >= 0)
+        return exit_status;
+    name_model(&c);
+    return run(&c, &err) == SPT_OK ? 0 : spt_exit_error("spectune serve", &err);
+}

@@ -1,0 +1,38 @@
+/*
+ * An engine behind HTTP, in the shapes of OpenAI's API: completions and chat
+ * completions, whole or streamed, models, health, metrics.
+ *
+ * Connections have threads of their own (libmicrohttpd); they read requests
+ * and wait. One worker thread owns the engine: it takes requests from a queue
+ * and steps all running ones together. A job is what the two share.
+ */
+#ifndef SPT_SERVE_H
+#define SPT_SERVE_H
+
+#include "error.h"
+
+typedef struct spt_serve_options {
+    spt_engine *engine; /* the server's until it is stopped */
+    const char *host; /* an IPv4 or IPv6 address to listen on */
+    int port; /* 0 = a free one */
+    int sessions; /* requests that are stepped together */
+    int queue; /* requests that may wait; more are refused (503) */
+    const char *model; /* its name in requests and answers */
+    spt_session_options session; /* what a request does not say */
+    spt_log log;
+} spt_serve_options;
+
+typedef struct spt_serve spt_serve;
+
+/* Whether there can be such an address, before a model is loaded for it. */
+spt_status spt_serve_check_host(const char *host, spt_error *err);
+
+/* Listens and answers from now on; the options' texts must live as long. */
+spt_status spt_serve_start(const spt_serve_options *options, spt_serve **serve,
+                           spt_error *err);
+int spt_serve_port(const spt_serve *serve);
+
+/* Ends running answers, then the server; NULL is fine. */
+void spt_serve_stop(spt_serve *serve);
+
+#endif

@@ -1,0 +1,391 @@
+/* HTTP of the server: what is asked for, and how an answer is sent. */
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "serve_int.h"
+
+/* libmicrohttpd 0.9.71 and later. */
+typedef enum MHD_Result result;
+
+/* A request while its body comes in. */
+typedef struct request {
+    spt_buf body;
+    bool too_long;
+    serve_job *job; /* streamed: left when the connection ends */
+} request;
+
+static result send_text(struct MHD_Connection *connection, unsigned code,
+                        const char *type, spt_buf *text)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        text->size, text->data ? text->data : (void *)(uintptr_t) "",
+        MHD_RESPMEM_MUST_COPY);
+    if (!response)
+        return MHD_NO;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    result sent = MHD_queue_response(connection, code, response);
+    MHD_destroy_response(response);
+    return sent;
+}
+
+static unsigned code_of(spt_status status)
+{
+    switch (status) {
+    case SPT_E_USAGE:
+    case SPT_E_FORMAT:
+    case SPT_E_UNSUPPORTED:
+        return MHD_HTTP_BAD_REQUEST;
+    case SPT_E_NOT_FOUND:
+        return MHD_HTTP_NOT_FOUND;
+    case SPT_E_MEMORY:
+    case SPT_E_CANCELLED:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+static result send_error(struct MHD_Connection *connection, unsigned code,
+                         const spt_error *err)
+{
+    spt_buf text = {0};
+    spt_serve_reply_error(
+        err, code < 500 ? "invalid_request_error" : "server_error", &text);
+    result sent = send_text(connection, code, "application/json", &text);
+    spt_buf_free(&text);
+    return sent;
+}
+
+/* Bytes of the stream from `at` on; waits until there are some. */
+static ssize_t read_stream(void *user, uint64_t at, char *to, size_t room)
+{
+    serve_job *job = user;
+    spt_serve *serve = job->serve;
+    (void)at;
+    pthread_mutex_lock(&serve->lock);
+    while (!job->out.size && job->state != JOB_DONE)
+        pthread_cond_wait(&serve->changed, &serve->lock);
+    if (!job->out.size && job->state == JOB_DONE && job->status != SPT_OK &&
+        job->err.text[0]) {
+        /* A stream that fails says so in an event of its own. */
+        spt_buf_puts(&job->out, "data: ");
+        spt_serve_reply_error(&job->err, "server_error", &job->out);
+        spt_buf_puts(&job->out, "\n\n");
+        job->err.text[0] = 0;
+    }
+    size_t n = job->out.size < room ? job->out.size : room;
+    if (n) {
+        memcpy(to, job->out.data, n);
+        memmove(job->out.data, job->out.data + n, job->out.size - n);
+        job->out.size -= n;
+    }
+    pthread_mutex_unlock(&serve->lock);
+    return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/* Waits until a stream has begun or failed; failed: its error, as a reply. */
+static bool stream_begins(serve_job *job)
+{
+    spt_serve *serve = job->serve;
+    pthread_mutex_lock(&serve->lock);
+    while (!job->out.size && job->state != JOB_DONE)
+        pthread_cond_wait(&serve->changed, &serve->lock);
+    bool begins = job->out.size > 0;
+    pthread_mutex_unlock(&serve->lock);
+    return begins;
+}
+
+static result reply_stream(struct MHD_Connection *connection, request *r,
+                           serve_job *job)
+{
+    if (!stream_begins(job)) {
+        result sent = send_error(connection, code_of(job->status), &job->err);
+        spt_serve_job_free(job);
+        return sent;
+    }
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, 4096, read_stream, job, NULL);
+    r->job = job;
+    if (!response)
+        return MHD_NO;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                            "text/event-stream");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
+                            "no-cache");
+    result sent = MHD_queue_response(connection, MHD_HTTP_OK, response);
+    MHD_destroy_response(response);
+    return sent;
+}
+
+/* Whether the other side has closed the connection. */
+static bool is_gone(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+    return info &&
+           recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Waits for the whole answer; false: nobody does any more. */
+static bool wait_whole(struct MHD_Connection *connection, serve_job *job)
+{
+    spt_serve *serve = job->serve;
+    bool gone = false;
+    pthread_mutex_lock(&serve->lock);
+    while (job->state != JOB_DONE && !gone) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        pthread_cond_timedwait(&serve->changed, &serve->lock, &until);
+        gone = is_gone(connection);
+    }
+    bool done = job->state == JOB_DONE;
+    pthread_mutex_unlock(&serve->lock);
+    return done;
+}
+
+static result reply_whole(struct MHD_Connection *connection, serve_job *job)
+{
+    if (!wait_whole(connection, job)) {
+        spt_serve_leave(job);
+        return MHD_NO;
+    }
+    result sent =
+        job->status == SPT_OK
+            ? send_text(connection, MHD_HTTP_OK, "application/json", &job->out)
+            : send_error(connection, code_of(job->status), &job->err);
+    spt_serve_job_free(job);
+    return sent;
+}
+
+static result complete(spt_serve *serve, struct MHD_Connection *connection,
+                       request *r, bool chat)
+{
+    spt_error err = {0};
+    serve_job *job = NULL;
+    const char *body = r->body.data ? r->body.data : "";
+    spt_status status =
+        r->too_long || r->body.failed
+            ? spt_fail(&err, SPT_E_USAGE,
+                       "request: more than %d MiB, expected less",
+                       SERVE_BODY >> 20)
+            : spt_serve_request(serve, chat, body, r->body.size, &job, &err);
+    if (status == SPT_OK)
+        status = spt_serve_submit(job, &err);
+    if (status != SPT_OK) {
+        spt_serve_job_free(job);
+        return send_error(connection, code_of(status), &err);
+    }
+    return job->stream ? reply_stream(connection, r, job)
+                       : reply_whole(connection, job);
+}
+
+static result reply_text(spt_serve *serve, struct MHD_Connection *connection,
+                         request *r)
+{
+    return complete(serve, connection, r, false);
+}
+
+static result reply_chat(spt_serve *serve, struct MHD_Connection *connection,
+                         request *r)
+{
+    return complete(serve, connection, r, true);
+}
+
+static result reply_health(spt_serve *serve, struct MHD_Connection *connection,
+                           request *r)
+{
+    (void)serve, (void)r;
+    spt_buf text = {0};
+    spt_buf_puts(&text, "{\"status\":\"ok\"}");
+    result sent = send_text(connection, MHD_HTTP_OK, "application/json", &text);
+    spt_buf_free(&text);
+    return sent;
+}
+
+static result reply_models(spt_serve *serve, struct MHD_Connection *connection,
+                           request *r)
+{
+    (void)r;
+    spt_buf text = {0};
+    spt_serve_reply_models(serve, &text);
+    result sent = send_text(connection, MHD_HTTP_OK, "application/json", &text);
+    spt_buf_free(&text);
+    return sent;
+}
+
+static result reply_metrics(spt_serve *serve, struct MHD_Connection *connection,
+                            request *r)
+{
+    (void)r;
+    spt_buf text = {0};
+    spt_serve_reply_metrics(serve, &text);
+    result sent =
+        send_text(connection, MHD_HTTP_OK, "text/plain; version=0.0.4", &text);
+    spt_buf_free(&text);
+    return sent;
+}
+
+static const struct route {
+    const char *path, *method;
+    result (*reply)(spt_serve *serve, struct MHD_Connection *connection,
+                    request *r);
+} routes[] = {
+    {"/health", "GET", reply_health},
+    {"/metrics", "GET", reply_metrics},
+    {"/v1/models", "GET", reply_models},
+    {"/v1/completions", "POST", reply_text},
+    {"/v1/chat/completions", "POST", reply_chat},
+};
+
+static result reply(spt_serve *serve, struct MHD_Connection *connection,
+                    const char *path, const char *method, request *r)
+{
+    spt_error err;
+    const struct route *found = NULL;
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        if (strcmp(routes[i].path, path) == 0)
+            found = &routes[i];
+    if (!found) {
+        spt_fail(&err, SPT_E_NOT_FOUND, "%.100s: there is nothing", path);
+        return send_error(connection, MHD_HTTP_NOT_FOUND, &err);
+    }
+    if (strcmp(found->method, method) != 0) {
+        spt_fail(&err, SPT_E_USAGE, "%s: %.20s, expected %s", path, method,
+                 found->method);
+        return send_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, &err);
+    }
+    return found->reply(serve, connection, r);
+}
+
+/* Called once when a request begins, for each part of its body, at its end. */
+static result handle(void *user, struct MHD_Connection *connection,
+                     const char *path, const char *method, const char *version,
+                     const char *part, size_t *size, void **state)
+{
+    request *r = *state;
+    (void)version;
+    if (!r) {
+        *state = spt_calloc(1, sizeof *r);
+        return *state ? MHD_YES : MHD_NO;
+    }
+    if (*size) {
+        r->too_long |= r->body.size + *size > SERVE_BODY;
+        if (!r->too_long)
+            spt_buf_add(&r->body, part, *size);
+        *size = 0;
+        return MHD_YES;
+    }
+    return reply(user, connection, path, method, r);
+}
+
+static void ended(void *user, struct MHD_Connection *connection, void **state,
+                  enum MHD_RequestTerminationCode why)
+{
+    request *r = *state;
+    (void)user, (void)connection, (void)why;
+    if (!r)
+        return;
+    if (r->job)
+        spt_serve_leave(r->job);
+    spt_buf_free(&r->body);
+    spt_free(r);
+    *state = NULL;
+}
+
+typedef struct address {
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    bool is_v6;
+} address;
+
+static spt_status read_address(const char *host, int at_port, address *a,
+                               spt_error *err)
+{
+    *a = (address){.v4.sin_family = AF_INET, .v6.sin6_family = AF_INET6};
+    a->v4.sin_port = a->v6.sin6_port = htons((uint16_t)at_port);
+    a->is_v6 = inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1;
+    if (!a->is_v6 && inet_pton(AF_INET, host, &a->v4.sin_addr) != 1)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--host: '%.60s' is no address, expected one like "
+                        "127.0.0.1 or ::1",
+                        host);
+    return SPT_OK;
+}
+
+spt_status spt_serve_check_host(const char *host, spt_error *err)
+{
+    address a;
+    return read_address(host, 0, &a, err);
+}
+
+static spt_status listen_on(spt_serve *serve, spt_error *err)
+{
+    const spt_serve_options *o = &serve->options;
+    address a;
+    SPT_TRY(read_address(o->host, o->port, &a, err));
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD |
+                     MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
+                     (a.is_v6 ? MHD_USE_IPv6 : 0);
+    const void *to = a.is_v6 ? (const void *)&a.v6 : &a.v4;
+    serve->daemon = MHD_start_daemon(
+        flags, (uint16_t)o->port, NULL, NULL, handle, serve,
+        MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)to,
+        MHD_OPTION_NOTIFY_COMPLETED, ended, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        256u, MHD_OPTION_CONNECTION_TIMEOUT, 600u,
+        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    if (!serve->daemon)
+        return spt_fail(err, SPT_E_IO, "%.60s port %d: cannot listen", o->host,
+                        o->port);
+    return SPT_OK;
+}
+
+spt_status spt_serve_start(const spt_serve_options *options, spt_serve **out,
+                           spt_error *err)
+{
+    spt_serve *serve = spt_calloc(1, sizeof *serve);
+    if (!serve)
+        return spt_fail(err, SPT_E_MEMORY, "server: out of memory");
+    serve->options = *options;
+    serve->started = (long)time(NULL);
+    spt_engine_describe(options->engine, &serve->info);
+    pthread_mutex_init(&serve->lock, NULL);
+    pthread_cond_init(&serve->changed, NULL);
+    spt_status status = spt_serve_worker_start(serve, err);
+    if (status == SPT_OK) {
+        status = listen_on(serve, err);
+        if (status == SPT_OK) {
+            *out = serve;
+            return SPT_OK;
+        }
+        spt_serve_worker_stop(serve);
+    }
+    pthread_cond_destroy(&serve->changed);
+    pthread_mutex_destroy(&serve->lock);
+    spt_free(serve);
+    return status;
+}
+
+int spt_serve_port(const spt_serve *serve)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(serve->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info ? info->port : serve->options.port;
+}
+
+void spt_serve_stop(spt_serve *serve)
+{
+    if (!serve)
+        return;
+    /* The worker first: waiting connections get their answers from it. */
+    spt_serve_worker_stop(serve);
+    MHD_stop_daemon(serve->daemon);
+    pthread_cond_destroy(&serve->changed);
+    pthread_mutex_destroy(&serve->lock);
+    spt_free(serve);
+}
