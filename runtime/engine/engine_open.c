@@ -228,23 +228,27 @@ void spt_engine_close(spt_engine *e)
     spt_free(e);
 }
 
+static spt_status estimate(spt_engine_options *o, const spt_model *model,
+                           spt_memory *memory, spt_error *err)
+{
+    spt_forward_memory m;
+    SPT_TRY(fill_defaults(o, spt_model_config_of(model), err));
+    spt_forward_limits limits = limits_of(o);
+    SPT_TRY(spt_forward_estimate(model, &limits, &m, err));
+    memory_of(&m, memory);
+    SPT_TRY(spt_engine_estimate_drafter(o, &memory->drafter, err));
+    memory->total += memory->drafter;
+    return SPT_OK;
+}
+
 spt_status spt_engine_estimate(const spt_engine_options *options,
                                spt_memory *memory, spt_error *err)
 {
     spt_engine_options o = *options;
     spt_model *model = NULL;
-    spt_forward_memory m;
     SPT_TRY(check_options(options, err));
     SPT_TRY(spt_model_open(&model, o.model, err));
-    spt_status status = fill_defaults(&o, spt_model_config_of(model), err);
-    spt_forward_limits limits = limits_of(&o);
-    if (status == SPT_OK)
-        status = spt_forward_estimate(model, &limits, &m, err);
-    if (status == SPT_OK) {
-        memory_of(&m, memory);
-        status = spt_engine_estimate_drafter(&o, &memory->drafter, err);
-        memory->total += memory->drafter;
-    }
+    spt_status status = estimate(&o, model, memory, err);
     spt_model_close(model);
     return status;
 }
