@@ -190,6 +190,14 @@ typedef struct spt_draft_options {
     int branches; /* children per node of a draft tree; 0 or 1 = a chain */
 } spt_draft_options;
 
+/* The 16-bit type of activations and KV: fp16 rounds eight times finer, bf16
+   holds larger numbers. */
+typedef enum spt_activation_type {
+    SPT_TYPE_AUTO = 0, /* fp16 for models whose numbers fit, else bf16 */
+    SPT_TYPE_BF16 = 1,
+    SPT_TYPE_FP16 = 2,
+} spt_activation_type;
+
 /* Zero is a default everywhere but for the model. */
 typedef struct spt_engine_options {
     const char *model; /* .gguf, or a folder with config.json */
@@ -197,7 +205,7 @@ typedef struct spt_engine_options {
     const char *board; /* name of archs/, or FILE.lua; NULL = h100_sxm */
     const char *pack; /* folder of kernels to take first, or NULL */
     bool pack_only; /* compile nothing */
-    bool fp16; /* activations and KV in fp16 instead of bf16 */
+    spt_activation_type dtype; /* of activations and KV */
     bool checks; /* sim reports what kernels do wrong; slow */
     int context; /* tokens of one session; 0 = the model's, at most 4096 */
     int sessions; /* stepped together; 0 = 1 */

@@ -138,7 +138,9 @@ static spt_status finish(spt_run_options *o, spt_error *err)
     o->engine.device = strcmp(o->device, "sim") == 0   ? SPT_DEVICE_SIM
                        : strcmp(o->device, "gpu") == 0 ? SPT_DEVICE_GPU
                                                        : SPT_DEVICE_AUTO;
-    o->engine.fp16 = strcmp(o->dtype, "fp16") == 0;
+    o->engine.dtype = strcmp(o->dtype, "bf16") == 0   ? SPT_TYPE_BF16
+                      : strcmp(o->dtype, "fp16") == 0 ? SPT_TYPE_FP16
+                                                      : SPT_TYPE_AUTO;
     o->engine.context = (int)o->context;
     o->engine.page_size = (int)o->page_size;
     o->engine.prefill_chunk = (int)o->chunk;
@@ -256,8 +258,8 @@ static size_t device_rows(spt_run_options *o, spt_option *to, size_t n)
          "what runs the kernels (auto: a GPU, else sim)", 0, 0},
         {"board", 0, SPT_OPTION_TEXT, &o->engine.board, "NAME|FILE.lua",
          "board that sim is, that times are modelled for (h100_sxm)", 0, 0},
-        {"dtype", 0, SPT_OPTION_CHOICE, &o->dtype, "bf16|fp16",
-         "type of activations and KV (bf16)", 0, 0},
+        {"dtype", 0, SPT_OPTION_CHOICE, &o->dtype, "auto|bf16|fp16",
+         "type of activations and KV (auto: by the model)", 0, 0},
         {"page-size", 0, SPT_OPTION_INT, &o->page_size, "N",
          "tokens of a KV page (16)", 1, 4096},
         {"prefill-chunk", 0, SPT_OPTION_INT, &o->chunk, "N",
@@ -329,7 +331,7 @@ static int read_options(spt_run_options *o, const spt_option *own, size_t count,
     for (int i = 0; i < argc; i++)
         ours[i] = our_name(argv[i]);
     *o = (spt_run_options){.device = "auto",
-                           .dtype = "bf16",
+                           .dtype = "auto",
                            .accept = "match",
                            .predict = 128,
                            .draft_length = -1};

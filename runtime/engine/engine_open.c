@@ -44,6 +44,16 @@ static spt_status check_options(const spt_engine_options *o, spt_error *err)
     return SPT_OK;
 }
 
+/*
+ * Whether a model's activations stay below 65504. Those of llama were made and
+ * are served in fp16; qwen2 and gemma3 are reported to exceed it, and bf16 is
+ * what the others were trained in.
+ */
+static bool fits_fp16(const spt_model_config *c)
+{
+    return strcmp(c->architecture, "llama") == 0;
+}
+
 /* Options with what was left open. */
 static spt_status fill_defaults(spt_engine_options *o,
                                 const spt_model_config *c, spt_error *err)
@@ -57,6 +67,8 @@ static spt_status fill_defaults(spt_engine_options *o,
                         "engine: context %d, expected at most %d as the model "
                         "has it",
                         o->context, c->context);
+    if (o->dtype == SPT_TYPE_AUTO)
+        o->dtype = fits_fp16(c) ? SPT_TYPE_FP16 : SPT_TYPE_BF16;
     o->sessions = or_default(o->sessions, 1);
     o->page_size = or_default(o->page_size, DEFAULT_PAGE);
     o->prefill_chunk = or_default(o->prefill_chunk, DEFAULT_CHUNK);
@@ -95,7 +107,7 @@ static spt_forward_limits limits_of(const spt_engine_options *o)
         .context = o->context,
         .pages = pages,
         .page_size = o->page_size,
-        .dtype = o->fp16 ? SPT_FP16 : SPT_BF16,
+        .dtype = o->dtype == SPT_TYPE_FP16 ? SPT_FP16 : SPT_BF16,
         .trees = o->draft.method != SPT_DRAFT_NONE && o->draft.branches > 1};
 }
 

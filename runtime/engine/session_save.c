@@ -37,8 +37,8 @@ static void make_key(const spt_engine *e, char key[KEY_BYTES])
              " norm=%s %s page=%d %s",
              c->architecture, c->name, c->layers, c->hidden, c->kv_heads,
              c->head_dim, c->vocab, spt_model_weight_bytes(e->model), hash,
-             e->options.fp16 ? "fp16" : "bf16", e->options.page_size,
-             e->machine.driver.is_sim ? "sim" : "gpu");
+             e->options.dtype == SPT_TYPE_FP16 ? "fp16" : "bf16",
+             e->options.page_size, e->machine.driver.is_sim ? "sim" : "gpu");
 }
 
 static spt_status build(const spt_session *s, spt_buf *out, spt_error *err)

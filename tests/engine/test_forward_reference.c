@@ -247,7 +247,7 @@ static void test_model(const char *arch, spt_weight_type type, bool fp16)
     t.window_period = 2;
     const spt_engine_options options = {
         .context = 64,
-        .fp16 = fp16,
+        .dtype = fp16 ? SPT_TYPE_FP16 : SPT_TYPE_BF16,
         .prefill_chunk = TOKENS,
         .draft_length = 31,
         .draft = {.method = SPT_DRAFT_NGRAM, .branches = 1}};
