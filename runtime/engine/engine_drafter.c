@@ -1,4 +1,5 @@
 /* The drafter that the options name. */
+#include "draft_model.h"
 #include "draft_ngram.h"
 #include "session_int.h"
 
@@ -11,10 +12,33 @@ static spt_status open_ngram(const spt_draft_options *o,
     int max = o->max_match ? o->max_match : DEFAULT_MAX_MATCH;
     if (!o->max_match && max < min)
         max = min;
+    if (!o->min_match && min > max)
+        min = max;
     return spt_ngram_open(min, max, o->longest, source, err);
 }
 
-spt_status spt_engine_open_drafter(spt_engine *e, spt_error *err)
+static spt_draft_model_options model_options(const spt_engine_options *o)
+{
+    return (spt_draft_model_options){.path = o->draft.model,
+                                     .sessions = o->sessions,
+                                     .context = o->context,
+                                     .prefill_chunk = o->prefill_chunk,
+                                     .page_size = o->page_size,
+                                     .fp16 = o->dtype == SPT_TYPE_FP16};
+}
+
+static spt_status open_model(spt_engine *e, const spt_forward_source *source,
+                             spt_error *err)
+{
+    spt_draft_model_options o = model_options(&e->options);
+    o.tokenizer = e->tokenizer;
+    o.target_vocab = spt_model_config_of(e->model)->vocab;
+    return spt_draft_model_open(source, &o, &e->drafter, err);
+}
+
+spt_status spt_engine_open_drafter(spt_engine *e,
+                                   const spt_forward_source *source,
+                                   spt_error *err)
 {
     const spt_draft_options *o = &e->options.draft;
     switch (o->method) {
@@ -22,18 +46,22 @@ spt_status spt_engine_open_drafter(spt_engine *e, spt_error *err)
         return SPT_OK;
     case SPT_DRAFT_NGRAM:
         return open_ngram(o, &e->drafter, err);
-    default:
-        return spt_fail(err, SPT_E_UNSUPPORTED,
-                        "engine: draft method %d, expected none or n-gram",
-                        (int)o->method);
+    case SPT_DRAFT_MODEL:
+        SPT_TRY(open_model(e, source, err));
+        e->memory.drafter = e->drafter.class->bytes(e->drafter.self);
+        e->memory.total += e->memory.drafter;
+        return SPT_OK;
     }
+    return spt_fail(err, SPT_E_USAGE, "engine: draft method %d is none",
+                    (int)o->method);
 }
 
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
                                        uint64_t *bytes, spt_error *err)
 {
-    (void)options;
-    (void)err;
-    *bytes = 0; /* the text is searched on the host */
-    return SPT_OK;
+    *bytes = 0; /* n-gram drafts: the text is searched on the host */
+    if (options->draft.method != SPT_DRAFT_MODEL)
+        return SPT_OK;
+    const spt_draft_model_options o = model_options(options);
+    return spt_draft_model_estimate(&o, bytes, err);
 }

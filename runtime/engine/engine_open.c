@@ -36,6 +36,10 @@ static spt_status check_options(const spt_engine_options *o, spt_error *err)
     if (!o->model)
         return spt_fail(err, SPT_E_USAGE,
                         "engine: no model, expected a .gguf file or a folder");
+    if (o->draft.method == SPT_DRAFT_MODEL && !o->draft.model)
+        return spt_fail(err, SPT_E_USAGE,
+                        "engine: no draft model, expected a .gguf file or a "
+                        "folder");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].max)
             return spt_fail(err, SPT_E_USAGE,
@@ -152,21 +156,16 @@ static spt_status open_kernel_sources(spt_engine *e, spt_error *err)
     return spt_compiler_open(NULL, NULL, &e->compiler, err);
 }
 
-static spt_status open_model(spt_engine *e, spt_error *err)
+static spt_status open_model(spt_engine *e, const spt_forward_source *source,
+                             spt_error *err)
 {
     const spt_engine_options *o = &e->options;
     spt_forward_limits limits = limits_of(o);
     spt_forward_memory memory;
-    const spt_forward_source source = {.machine = &e->machine,
-                                       .board = &e->board,
-                                       .pack = e->pack,
-                                       .gen = o->pack_only ? NULL : e->gen,
-                                       .compiler = e->compiler,
-                                       .log = &e->options.log};
     SPT_TRY(spt_tokenizer_open(&e->tokenizer, e->model, err));
     SPT_TRY(spt_forward_estimate(e->model, &limits, &memory, err));
     memory_of(&memory, &e->memory);
-    SPT_TRY(spt_forward_open(&source, e->model, &limits, &e->forward, err));
+    SPT_TRY(spt_forward_open(source, e->model, &limits, &e->forward, err));
     return spt_pool_open(limits.pages, limits.page_size, &e->pool, err);
 }
 
@@ -192,10 +191,16 @@ static spt_status fill(spt_engine *e, spt_error *err)
     e->draft_nodes = draft_nodes(&e->options);
     SPT_TRY(open_kernel_sources(e, err));
     SPT_TRY(open_machine(e, err));
-    SPT_TRY(open_model(e, err));
+    const spt_forward_source source = {.machine = &e->machine,
+                                       .board = &e->board,
+                                       .pack = e->pack,
+                                       .gen =
+                                           e->options.pack_only ? NULL : e->gen,
+                                       .compiler = e->compiler,
+                                       .log = &e->options.log};
+    SPT_TRY(open_model(e, &source, err));
     SPT_TRY(allocate(e, err));
-    SPT_TRY(spt_engine_open_drafter(e, err));
-    return SPT_OK;
+    return spt_engine_open_drafter(e, &source, err);
 }
 
 spt_status spt_engine_open(const spt_engine_options *options, spt_engine **out,

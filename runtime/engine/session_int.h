@@ -79,7 +79,9 @@ void spt_answer_end(spt_session *session, spt_finish finish);
 void spt_answer_free(spt_answer *answer);
 
 /* engine_drafter.c: opens the drafter of the options; its device bytes. */
-spt_status spt_engine_open_drafter(spt_engine *engine, spt_error *err);
+spt_status spt_engine_open_drafter(spt_engine *engine,
+                                   const spt_forward_source *source,
+                                   spt_error *err);
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
                                        uint64_t *bytes, spt_error *err);
 

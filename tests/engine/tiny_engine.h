@@ -15,6 +15,9 @@
 
 enum { TINY_END = 256, TINY_TEXT = 64 };
 
+/* Models written from here on have their byte tokens moved by so many. */
+static int tiny_shift;
+
 /* UTF-8 of a character below U+0800. */
 __attribute__((unused)) static void tiny_utf8(int c, char *text)
 {
@@ -36,7 +39,7 @@ __attribute__((unused)) static void tiny_tokenizer(gguf_maker *m, int vocab)
     static const char *const merges[] = {"a b"};
     for (int i = 0; i < vocab; i++) {
         if (i < 256)
-            tiny_utf8(spt_byte_char(i), texts[i]);
+            tiny_utf8(spt_byte_char((i + tiny_shift) % 256), texts[i]);
         else
             snprintf(texts[i], sizeof texts[i], i == 257 ? "ab" : "<w%d>", i);
         pointers[i] = texts[i];

@@ -1,0 +1,34 @@
+/*
+ * A smaller model as drafter: it keeps its own KV of every session's text and
+ * writes ahead token by token, all sessions side by side.
+ *
+ * Where temperature is above 0 it draws with the random number that the
+ * target will draw with at the same position, so that equal distributions give
+ * equal tokens; for rejection it draws with numbers of its own and says from
+ * what. With more than one branch the next best tokens are siblings.
+ */
+#ifndef SPT_DRAFT_MODEL_H
+#define SPT_DRAFT_MODEL_H
+
+#include "draft_block.h"
+#include "forward.h"
+#include "tokenizer.h"
+
+typedef struct spt_draft_model_options {
+    const char *path;
+    const spt_tokenizer *tokenizer; /* of the target; outlives the drafter */
+    int target_vocab;
+    int sessions, context; /* as the target's engine has them */
+    int prefill_chunk, page_size;
+    bool fp16;
+} spt_draft_model_options;
+
+spt_status spt_draft_model_open(const spt_forward_source *source,
+                                const spt_draft_model_options *options,
+                                spt_draft_source *drafter, spt_error *err);
+
+/* What opening would take of the device. */
+spt_status spt_draft_model_estimate(const spt_draft_model_options *options,
+                                    uint64_t *bytes, spt_error *err);
+
+#endif

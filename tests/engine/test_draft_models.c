@@ -1,0 +1,171 @@
+/*
+ * Draft models: one of the same vocabulary, one of a padded one, one of other
+ * tokens. The text is that without drafts; a model that drafts for itself is
+ * always right; rejection still draws what it says.
+ */
+#include "tiny_engine.h"
+#include "vocab_map.h"
+
+enum { PROMPT = 19, BATCH = 2, ANSWER = 14 };
+
+static spt_error err;
+
+static spt_engine *open_pair(const tiny_model *target, const tiny_model *draft,
+                             int branches, int shift)
+{
+    char path[64];
+    spt_engine_options o = {
+        .context = 96, .sessions = BATCH, .draft_length = 4};
+    if (draft) {
+        tiny_shift = shift;
+        tiny_write(draft, path);
+        tiny_shift = 0;
+        o.draft = (spt_draft_options){
+            .method = SPT_DRAFT_MODEL, .model = path, .branches = branches};
+    }
+    spt_engine *e = tiny_open(target, &o);
+    if (draft)
+        unlink(path);
+    return e;
+}
+
+/* Both sessions side by side; steps that wrote. */
+static uint64_t run_both(spt_engine *e, double temperature, int length,
+                         spt_accept_rule rule, tiny_answer *answers)
+{
+    spt_session *s[BATCH] = {NULL};
+    spt_session_stats stats;
+    uint64_t steps = 0;
+    bool good = true;
+    for (int i = 0; i < BATCH; i++) {
+        int32_t prompt[PROMPT];
+        const spt_session_options options = {
+            .draft_length = length,
+            .accept = rule,
+            .sampling = {.temperature = temperature, .seed = 5}};
+        const spt_answer_options o = {.max_tokens = ANSWER,
+                                      .ignore_end = true,
+                                      .logprobs = true,
+                                      .event = tiny_event,
+                                      .user = &answers[i]};
+        for (int j = 0; j < PROMPT; j++)
+            prompt[j] = 40 + (j * (3 + i)) % 17;
+        answers[i] = (tiny_answer){.n = 0};
+        good = good && spt_session_open(e, &options, &s[i], &err) == SPT_OK &&
+               spt_session_sync(s[i], prompt, PROMPT, NULL, &err) == SPT_OK &&
+               spt_session_answer(s[i], &o, &err) == SPT_OK;
+    }
+    while (good && (!spt_session_finish(s[0]) || !spt_session_finish(s[1])))
+        good = spt_engine_step(e, s, BATCH, &err) == SPT_OK;
+    if (!good)
+        printf("# %s\n", err.text);
+    for (int i = 0; i < BATCH; i++) {
+        spt_session_statistics(s[i], &stats);
+        steps += stats.steps;
+        spt_session_close(s[i]);
+    }
+    return good ? steps : 0;
+}
+
+static tiny_answer expected[2][BATCH]; /* [temperature 0, 0.8] */
+
+static void check_pair(spt_engine *e, const char *name, bool itself)
+{
+    tiny_answer answers[BATCH];
+    for (int hot = 0; hot < 2; hot++)
+        for (int length = 1; length <= 4; length += 3) {
+            uint64_t steps =
+                run_both(e, hot ? 0.8 : 0, length, SPT_ACCEPT_MATCH, answers);
+            CHECK(steps && tiny_same(&answers[0], &expected[hot][0]) &&
+                      tiny_same(&answers[1], &expected[hot][1]),
+                  "%s, temperature %s, length %d: same bits", name,
+                  hot ? "0.8" : "0", length);
+            uint64_t most = BATCH * (uint64_t)(1 + ANSWER / (1 + length) + 1);
+            if (itself)
+                CHECK(steps <= most, "always right (%d steps)", (int)steps);
+        }
+}
+
+static void test_pairs(const tiny_model *t)
+{
+    spt_engine *e = open_pair(t, NULL, 1, 0);
+    run_both(e, 0, -1, SPT_ACCEPT_MATCH, expected[0]);
+    run_both(e, 0.8, -1, SPT_ACCEPT_MATCH, expected[1]);
+    spt_engine_close(e);
+    e = open_pair(t, t, 1, 0);
+    check_pair(e, "its own drafter", true);
+    tiny_answer answers[BATCH];
+    uint64_t steps = run_both(e, 0.8, 4, SPT_ACCEPT_REJECTION, answers);
+    CHECK(steps && answers[0].n == ANSWER &&
+              steps <= BATCH * (1 + ANSWER / 5 + 1),
+          "rejection keeps what was drawn from the same distribution");
+    spt_engine_info info;
+    spt_engine_describe(e, &info);
+    CHECK(info.memory.drafter > 0 && strcmp(info.drafter, "model") == 0,
+          "the drafter's memory is counted");
+    spt_engine_close(e);
+    tiny_model other = *t;
+    other.seed = 2;
+    other.layers = 1;
+    other.vocab = 352; /* padded */
+    e = open_pair(t, &other, 2, 0);
+    check_pair(e, "another model of a padded vocabulary, trees", false);
+    spt_engine_close(e);
+    e = open_pair(t, t, 1, 13);
+    check_pair(e, "a drafter with tokens of its own", false);
+    spt_engine_close(e);
+}
+
+/* A tokenizer of bytes in another order. */
+static spt_tokenizer *shuffled(int shift)
+{
+    static char texts[256][4];
+    static const char *pointers[256];
+    static const char *const merges[] = {"a b"};
+    spt_buf file = {0};
+    gguf_maker m = {0};
+    spt_gguf *gguf = NULL;
+    spt_tokenizer *t = NULL;
+    for (int i = 0; i < 256; i++) {
+        tiny_utf8(spt_byte_char((i + shift) % 256), texts[i]);
+        pointers[i] = texts[i];
+    }
+    gguf_put_text(&m, "tokenizer.ggml.model", "gpt2");
+    gguf_put_text(&m, "tokenizer.ggml.pre", "gpt-2");
+    gguf_put_texts(&m, "tokenizer.ggml.tokens", pointers, 256);
+    gguf_put_texts(&m, "tokenizer.ggml.merges", merges, 0);
+    gguf_finish(&m, &file);
+    if (spt_gguf_parse(&gguf, file.data, file.size, "tokens", &err) != SPT_OK ||
+        spt_tokenizer_from_gguf(&t, gguf, &err) != SPT_OK)
+        printf("# %s\n", err.text);
+    spt_gguf_close(gguf);
+    spt_buf_free(&file);
+    return t;
+}
+
+static void test_maps(void)
+{
+    spt_tokenizer *a = shuffled(0), *b = shuffled(9);
+    spt_vocab_map map;
+    CHECK_OK(spt_vocab_map_make(a, 256, a, 300, &map, &err), &err, "a map");
+    CHECK(map.same, "equal tokens are the same vocabulary");
+    spt_vocab_map_free(&map);
+    CHECK_OK(spt_vocab_map_make(a, 256, b, 256, &map, &err), &err, "a map");
+    CHECK(!map.same && map.shared == 256 && map.to_target[0] == 9 &&
+              map.to_target[250] == 3,
+          "others are matched by what they write");
+    spt_vocab_map_free(&map);
+    CHECK_INT(spt_vocab_map_make(a, 4, b, 200, &map, &err), SPT_E_UNSUPPORTED,
+              "hardly anything in common is refused");
+    CHECK_HAS(err.text, "0 of its 200 tokens", "with how much");
+    spt_tokenizer_close(a);
+    spt_tokenizer_close(b);
+}
+
+int main(void)
+{
+    tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
+    test_maps();
+    test_pairs(&t);
+    return check_done();
+}
