@@ -14,6 +14,8 @@
 #include <lauxlib.h>
 
 #include "boards.h"
+#include "calibration.h"
+#include "files.h"
 #include "gen_int.h"
 
 enum place { ARCH, BOARD };
@@ -60,6 +62,7 @@ struct spt_boards {
     const char **board_names, **arch_names;
     size_t n_archs;
     const entry *user; /* the last board read by spt_gen_board_file */
+    spt_calibration calibration;
 };
 
 typedef struct reader {
@@ -424,6 +427,20 @@ static spt_status index_names(struct spt_boards *b, spt_error *err)
     return SPT_OK;
 }
 
+/* What was fitted to measured times; without the file what fits start from. */
+static spt_status load_calibration(spt_gen *gen, struct spt_boards *boards,
+                                   spt_error *err)
+{
+    char *path =
+        spt_path_join(spt_lua_root(gen->lua), "profiles/calibration.json");
+    spt_status status =
+        path ? SPT_OK : spt_fail(err, SPT_E_MEMORY, "archs: out of memory");
+    if (path && spt_file_exists(path))
+        status = spt_calibration_read(path, &boards->calibration, err);
+    spt_free(path);
+    return status;
+}
+
 static spt_status load(spt_gen *gen, spt_error *err)
 {
     if (gen->boards)
@@ -449,6 +466,8 @@ static spt_status load(spt_gen *gen, spt_error *err)
         status = check_links(boards, err);
     if (status == SPT_OK)
         status = index_names(boards, err);
+    if (status == SPT_OK)
+        status = load_calibration(gen, boards, err);
     if (status == SPT_OK) {
         gen->boards = boards;
         boards = NULL;
@@ -481,6 +500,15 @@ static void join(const entry *arch, spt_board *board)
     memcpy(board->target, arch->board.target, sizeof board->target);
     board->matrix_count = arch->board.matrix_count;
     memcpy(board->matrix, arch->board.matrix, sizeof board->matrix);
+}
+
+static void complete(const struct spt_boards *boards, const entry *e,
+                     spt_board *board)
+{
+    *board = e->board;
+    join(find(boards, ARCH, e->board.arch), board);
+    spt_time_constants_start(&board->time);
+    spt_calibrate(board, &boards->calibration);
 }
 
 /* "no NAME, expected one of ..." with all names. */
@@ -540,8 +568,7 @@ spt_status spt_gen_board(spt_gen *gen, const char *name, spt_board *board,
     if (!e)
         return unknown("board", name, gen->boards->board_names,
                        gen->boards->n_boards, err);
-    *board = e->board;
-    join(find(gen->boards, ARCH, e->board.arch), board);
+    complete(gen->boards, e, board);
     return SPT_OK;
 }
 
@@ -595,8 +622,7 @@ spt_status spt_gen_board_file(spt_gen *gen, const char *path, spt_board *board,
     load_one job = {gen->boards, path, name, e};
     SPT_TRY(spt_lua_run(gen->lua, load_user_file, &job, err));
     gen->boards->user = e;
-    *board = e->board;
-    join(find(gen->boards, ARCH, e->board.arch), board);
+    complete(gen->boards, e, board);
     return SPT_OK;
 }
 

@@ -107,6 +107,8 @@ static void add_deployment(cJSON *object, const spt_deployment *w)
         cJSON_AddStringToObject(object, "engine_source", w->serving->source);
     }
     cJSON_AddNumberToObject(object, "boards", w->boards > 1 ? w->boards : 1);
+    if (w->power.watts > 0)
+        cJSON_AddNumberToObject(object, "power_limit_w", w->power.watts);
     if (w->draft_board) {
         cJSON_AddStringToObject(object, "draft_board", w->draft_board->name);
         cJSON_AddNumberToObject(object, "link_us", w->link_us);
@@ -236,6 +238,13 @@ static void print_deployment(FILE *out, const ink *i, const spt_deployment *w)
     if (w->boards > 1) {
         snprintf(text, sizeof text, "%d boards share every layer", w->boards);
         print_field(out, i, "boards", text);
+    }
+    if (w->power.watts > 0) {
+        snprintf(
+            text, sizeof text,
+            "capped at %g W: %.0f %% of the clock, %.0f %% while verifying",
+            w->power.watts, 100 * w->power.plain, 100 * w->power.verify);
+        print_field(out, i, "power", text);
     }
     if (w->draft_board) {
         snprintf(text, sizeof text, "on %s, %g us away", w->draft_board->title,

@@ -1,11 +1,12 @@
-/* spectune model check FILE.csv [--json] */
+/* spectune model check|fit FILE.csv... */
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd_model.h"
 #include "commands.h"
 #include "csv.h"
-#include "gen.h"
 #include "json.h"
+#include "model_rows.h"
 #include "options.h"
 #include "sweeps.h"
 
@@ -83,12 +84,12 @@ static void print_sweeps(const spt_sweeps *s)
                s->fixed[i].p90_lost);
 }
 
-static spt_status check_sweeps(spt_gen *gen, const spt_csv *csv, bool json,
+static spt_status check_sweeps(const spt_model_job *job, const spt_csv *csv,
                                spt_error *err)
 {
     spt_sweeps s = {0};
-    spt_status status = spt_sweeps_check(&s, gen, csv, err);
-    if (status == SPT_OK && json) {
+    spt_status status = spt_sweeps_check(&s, job->gen, csv, err);
+    if (status == SPT_OK && job->json) {
         cJSON *o = sweeps_json(&s);
         print_json(o);
         cJSON_Delete(o);
@@ -101,7 +102,7 @@ static spt_status check_sweeps(spt_gen *gen, const spt_csv *csv, bool json,
 
 typedef struct kind {
     const char *columns, *holds;
-    spt_status (*check)(spt_gen *gen, const spt_csv *csv, bool json,
+    spt_status (*check)(const spt_model_job *job, const spt_csv *csv,
                         spt_error *err);
 } kind;
 
@@ -112,56 +113,108 @@ static const kind kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static spt_status check(const char *path, bool json, spt_error *err)
+static spt_status no_kind(const char *path, spt_error *err)
+{
+    spt_buf list = {0};
+    for (size_t k = 0; k < KINDS; k++)
+        spt_buf_printf(&list, "%s%s (%s)", k ? ", " : "", kinds[k].holds,
+                       kinds[k].columns);
+    spt_status status = spt_fail(err, SPT_E_FORMAT,
+                                 "%s:1: columns of no kind of file that is "
+                                 "known, expected those of %s",
+                                 path, list.data ? list.data : "");
+    spt_buf_free(&list);
+    return status;
+}
+
+static spt_status check(const spt_model_job *job, const char *path,
+                        spt_error *err)
 {
     spt_csv csv = {0};
-    spt_gen *gen = NULL;
     spt_status status = spt_csv_read(&csv, path, err);
     size_t k = 0;
     while (status == SPT_OK && k < KINDS &&
            !spt_csv_has(&csv, kinds[k].columns))
         k++;
-    if (status == SPT_OK && k == KINDS)
-        status = spt_fail(err, SPT_E_FORMAT,
-                          "%s:1: columns of no kind of file that is known, "
-                          "expected those of %s: %s",
-                          path, kinds[0].holds, kinds[0].columns);
     if (status == SPT_OK)
-        status = spt_gen_open(NULL, &gen, err);
-    if (status == SPT_OK)
-        status = kinds[k].check(gen, &csv, json, err);
-    spt_gen_close(gen);
+        status =
+            k < KINDS ? kinds[k].check(job, &csv, err) : no_kind(path, err);
     spt_csv_free(&csv);
+    return status;
+}
+
+typedef struct options {
+    const char *board, *calibration, *output, *source;
+    bool json;
+} options;
+
+static spt_status run(const options *o, const spt_texts *operands,
+                      spt_error *err)
+{
+    bool fit = strcmp(operands->values[0], "fit") == 0;
+    spt_model_job *job = spt_calloc(1, sizeof *job);
+    if (!job)
+        return spt_fail(err, SPT_E_MEMORY, "out of memory");
+    job->json = o->json;
+    spt_status status = spt_gen_open(NULL, &job->gen, err);
+    if (status == SPT_OK && o->board)
+        status = spt_gen_board_file(job->gen, o->board, &job->own, err);
+    if (status == SPT_OK && o->calibration)
+        status = spt_calibration_read(o->calibration, &job->calibration, err);
+    if (status == SPT_OK && fit)
+        status = spt_fit_kernels(job, operands->values + 1, operands->count - 1,
+                                 o->source, o->output, err);
+    else if (status == SPT_OK)
+        status = check(job, operands->values[1], err);
+    spt_gen_close(job->gen);
+    spt_free(job);
     return status;
 }
 
 int spt_cmd_model(int argc, char **argv)
 {
-    bool json = false;
-    const spt_option options[] = {
-        {"json", 0, SPT_OPTION_FLAG, &json, NULL, "print one JSON object", 0,
+    options o = {0};
+    const spt_option rows[] = {
+        {"output", 'o', SPT_OPTION_TEXT, &o.output, "FILE.json",
+         "fit: write the constants here", 0, 0},
+        {"source", 0, SPT_OPTION_TEXT, &o.source, "TEXT",
+         "fit: where the times come from; default: the files' names", 0, 0},
+        {"calibration", 0, SPT_OPTION_TEXT, &o.calibration, "FILE.json",
+         "check: constants that fit wrote, instead of the shipped ones", 0, 0},
+        {"board", 0, SPT_OPTION_TEXT, &o.board, "FILE.lua",
+         "a board of your own that the files' gpu column names", 0, 0},
+        {"json", 0, SPT_OPTION_FLAG, &o.json, NULL, "print one JSON object", 0,
          0},
     };
     const spt_usage usage = {
         .command = "spectune model",
-        .operands = "check FILE.csv",
+        .operands = "check FILE.csv | fit FILE.csv...",
         .min_operands = 2,
-        .max_operands = 2,
-        .summary = "Says how far the models are from measurements: for rates "
-                   "over draft lengths, which length they choose and what it "
-                   "loses.",
-        .options = options,
-        .count = sizeof options / sizeof *options,
+        .max_operands = 16,
+        .summary =
+            "check: says how far the models are from measurements: for times "
+            "of attention and gemm the errors by board, for rates over draft "
+            "lengths which length they choose and what it loses. fit: finds "
+            "the constants of the time model for the boards of such times.",
+        .options = rows,
+        .count = sizeof rows / sizeof *rows,
     };
     spt_texts operands = {0};
     spt_error err = {0};
     int code = spt_options(&usage, argc, argv, &operands);
     if (code >= 0)
         return code;
-    if (strcmp(operands.values[0], "check") != 0)
-        return spt_exit_usage(usage.command, "'%.40s': expected check",
+    bool fit = strcmp(operands.values[0], "fit") == 0;
+    if (!fit && strcmp(operands.values[0], "check") != 0)
+        return spt_exit_usage(usage.command, "'%.40s': expected check or fit",
                               operands.values[0]);
-    if (check(operands.values[1], json, &err) != SPT_OK)
+    if (!fit && operands.count > 2)
+        return spt_exit_usage(usage.command, "check: expected one file");
+    if (fit ? o.calibration != NULL : o.output != NULL)
+        return spt_exit_usage(usage.command, "%s does not go with %s",
+                              fit ? "--calibration" : "--output",
+                              operands.values[0]);
+    if (run(&o, &operands, &err) != SPT_OK)
         return spt_exit_error(usage.command, &err);
     return 0;
 }

@@ -1,12 +1,14 @@
 /*
  * spectune pack make FILE -o DIR: a pack of the kernels that a text file
- * lists, "NAME name=value ..." a line; each is proved first.
+ * lists, "NAME name=value ..." a line, or that a model needs; each is proved
+ * first.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
 #include "files.h"
+#include "forward.h"
 #include "options.h"
 #include "pack_make.h"
 #include "template.h"
@@ -14,7 +16,8 @@
 enum { FILE_MAX_BYTES = 1 << 20 };
 
 typedef struct request {
-    const char *arch, *board_name, *device, *folder, *file;
+    const char *arch, *board_name, *device, *folder, *file, *model, *dtype;
+    int64_t page_size;
     spt_buf text;
     spt_kernel_request *kernels;
     size_t count;
@@ -72,6 +75,21 @@ static spt_status read_file(request *r, spt_error *err)
     return SPT_OK;
 }
 
+/* With trees: an engine without them asks for a part of these. */
+static spt_status read_model(request *r, spt_error *err)
+{
+    const spt_forward_limits limits = {
+        .page_size = (int)r->page_size,
+        .dtype = strcmp(r->dtype, "fp16") == 0 ? SPT_FP16 : SPT_BF16,
+        .trees = true};
+    spt_model *model;
+    SPT_TRY(spt_model_open(&model, r->model, err));
+    spt_status status =
+        spt_forward_kernels(model, &limits, &r->kernels, &r->count, err);
+    spt_model_close(model);
+    return status;
+}
+
 static void print_proof(void *user, const spt_built *built,
                         const spt_proof *proof)
 {
@@ -111,9 +129,12 @@ static spt_status make(request *r, bool *all_ok, spt_error *err)
     if (!r->folder)
         return spt_fail(err, SPT_E_USAGE,
                         "-o: expected the folder for the pack");
+    if (!r->model == !r->file)
+        return spt_fail(err, SPT_E_USAGE,
+                        "expected a file that lists kernels, or --model");
     SPT_TRY(
         spt_builder_open(&r->builder, r->arch, r->board_name, &r->board, err));
-    SPT_TRY(read_file(r, err));
+    SPT_TRY(r->model ? read_model(r, err) : read_file(r, err));
     SPT_TRY(spt_machine_open(&r->board, choice, true, &machine, err));
     spt_status status = make_on(r, &machine, all_ok, err);
     spt_machine_close(&machine);
@@ -122,8 +143,14 @@ static spt_status make(request *r, bool *all_ok, spt_error *err)
 
 int spt_cmd_pack_make(int argc, char **argv)
 {
-    request r = {.device = "auto"};
+    request r = {.device = "auto", .dtype = "bf16", .page_size = 16};
     const spt_option options[] = {
+        {"model", 'm', SPT_OPTION_TEXT, &r.model, "FILE",
+         "the kernels that an engine takes for this model", 0, 0},
+        {"dtype", 0, SPT_OPTION_CHOICE, &r.dtype, "bf16|fp16",
+         "type of a model's activations and KV (bf16)", 0, 0},
+        {"page-size", 0, SPT_OPTION_INT, &r.page_size, "N",
+         "tokens per KV page of the engine (16)", 1, 4096},
         {"arch", 0, SPT_OPTION_TEXT, &r.arch, "ARCH", "architecture (sm90)", 0,
          0},
         {"board", 0, SPT_OPTION_TEXT, &r.board_name, "NAME|FILE.lua",
@@ -135,12 +162,13 @@ int spt_cmd_pack_make(int argc, char **argv)
     };
     const spt_usage usage = {
         .command = "spectune pack make",
-        .operands = "FILE",
-        .min_operands = 1,
+        .operands = "[FILE]",
+        .min_operands = 0,
         .max_operands = 1,
         .summary = "Builds and proves the kernels that FILE lists, one a line "
                    "as NAME NAME=VALUE... (spectune emit NAME --list shows "
-                   "the values), and writes a pack when all proofs are good.",
+                   "the values), or those that a model needs, and writes a "
+                   "pack when all proofs are good.",
         .options = options,
         .count = sizeof options / sizeof *options,
     };
@@ -151,7 +179,7 @@ int spt_cmd_pack_make(int argc, char **argv)
     if (status >= 0)
         return status;
     r.builder.board = &r.board;
-    r.file = operands.values[0];
+    r.file = operands.count ? operands.values[0] : NULL;
     spt_status result = make(&r, &all_ok, &err);
     spt_builder_close(&r.builder);
     spt_free(r.kernels);

@@ -16,7 +16,7 @@ typedef struct tune_options {
     const char *arch, *board, *heads, *dtype, *kv_dtype, *model, *weights;
     const char *acceptance, *effort, *folder, *engine, *draft_board;
     int64_t head_dim, page_size, boards;
-    double link_us;
+    double link_us, power_limit;
     spt_texts drafters;
     spt_ints batches, contexts;
     bool json, quiet;
@@ -64,6 +64,8 @@ static int parse(int argc, char **argv, tune_options *o)
          "board of the drafter, when it has its own", 0, 0},
         {"link-us", 0, SPT_OPTION_NUMBER, &o->link_us, "N",
          "microseconds to that board, one way (20)", 0, 1e6},
+        {"power-limit", 0, SPT_OPTION_NUMBER, &o->power_limit, "W",
+         "cap of the board, where its clocks under one are known", 1, 1e5},
         {"effort", 0, SPT_OPTION_CHOICE, &o->effort, "estimate|measure|patient",
          "model only, or times from a GPU (estimate)", 0, 0},
         {"output", 'o', SPT_OPTION_TEXT, &o->folder, "DIR",
@@ -147,6 +149,7 @@ static spt_status make_input(const tune_options *o, spt_tune_input *in,
     in->effort = o->effort;
     in->kv_dtype = o->kv_dtype ? o->kv_dtype : o->dtype;
     in->engine = other_engine(o) ? o->engine : NULL;
+    in->power_limit = o->power_limit;
     in->boards = (int)o->boards;
     in->draft_board = o->draft_board;
     in->link_us = o->link_us >= 0 ? o->link_us : 20;

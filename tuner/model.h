@@ -1,6 +1,7 @@
 /*
- * The time model, first form: attention and skinny GEMM from a board's facts,
- * a kernel's config and its resources. Every result is `modelled`.
+ * The time model: attention and skinny GEMM from a board's facts, what
+ * measured kernels reach of them (board->time), a kernel's config and its
+ * resources. Every result is `modelled`.
  *
  * Both grow (or stay) with batch, context, rows and bytes, and shrink (or
  * stay) with bandwidth.
@@ -37,9 +38,24 @@ double spt_model_attention_us(const spt_board *board,
 /* Bytes of the chunks' partial results: head_dim + 2 floats per row. */
 double spt_model_workspace_bytes(const spt_attention_shape *shape, int chunk);
 
+/*
+ * Microseconds of one decode attention (draft_length 0) as a serving engine
+ * runs it again and again on the same KV: what calibration data hold. With
+ * what stands around it: Q, K and V prepared, KV appended, launches.
+ */
+double spt_model_engine_attention_us(const spt_board *board,
+                                     const spt_attention_shape *shape);
+
 /* Microseconds of C[m, n] = A[m, k] * W[n, k], weights of that many bits. */
 double spt_model_gemm_us(const spt_board *board, double m, double n, double k,
                          double bits);
+
+/*
+ * The same by the kernels of a serving engine as calibration data have it:
+ * where linear_hold says so, part of the weights comes from L2.
+ */
+double spt_model_engine_gemm_us(const spt_board *board, double m, double n,
+                                double k, double bits);
 
 /* A small kernel (norm, rotary, activation) that moves that many bytes. */
 double spt_model_small_us(const spt_board *board, double bytes);

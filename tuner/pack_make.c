@@ -9,7 +9,7 @@
 
 typedef struct maker {
     const spt_pack_job *job;
-    spt_config *configs; /* of the requests so far */
+    spt_built *built; /* of the requests */
     spt_pack_writer *writer; /* from the first kernel on */
     bool all_ok;
 } maker;
@@ -38,34 +38,14 @@ static spt_status add(maker *m, const spt_built *built, const spt_proof *proof,
         spt_proof_summary(proof, spt_machine_kind(m->job->machine)), NULL, err);
 }
 
-/* The config that a kernel set would take. */
-static spt_status choose(const maker *m, const spt_kernel_request *r,
-                         spt_config *config, spt_error *err)
+static spt_status prove_operator(maker *m, const spt_operator *op,
+                                 const spt_built *built, spt_error *err)
 {
-    spt_config *configs;
-    size_t count;
-    SPT_TRY(spt_gen_space(m->job->builder->gen, r->template_name, &r->config,
-                          m->job->builder->board, &configs, &count, err));
-    *config = configs[0];
-    spt_free(configs);
-    return SPT_OK;
-}
-
-static spt_status make_operator(maker *m, const spt_operator *op,
-                                const spt_config *config, spt_error *err)
-{
-    const spt_build_item item = {op->name, *config};
     spt_config values = {0};
-    spt_built built;
     spt_proof proof;
-    spt_op_complete(op, config, &values);
-    SPT_TRY(spt_build(m->job->builder, &item, 1, &built, err));
-    spt_status status =
-        spt_op_prove(m->job->machine, op, &values, &built, 1, &proof, err);
-    if (status == SPT_OK)
-        status = add(m, &built, &proof, err);
-    spt_built_free(&built);
-    return status;
+    spt_op_complete(op, &built->config, &values);
+    SPT_TRY(spt_op_prove(m->job->machine, op, &values, built, 1, &proof, err));
+    return add(m, built, &proof, err);
 }
 
 /* A problem for a kernel of that config: two KV heads, ragged sequences. */
@@ -108,8 +88,8 @@ static spt_status prove_offer(maker *m, const spt_problem *problem,
 }
 
 /* Attention is proved with its combine, combine with an attention. */
-static spt_status make_attention(maker *m, const spt_config *config,
-                                 bool combine, spt_error *err)
+static spt_status prove_attention(maker *m, const spt_config *config,
+                                  bool combine, spt_error *err)
 {
     const spt_builder *builder = m->job->builder;
     spt_problem problem = problem_of(config);
@@ -129,31 +109,46 @@ static spt_status make_attention(maker *m, const spt_config *config,
     return status;
 }
 
-static spt_status make_kernel(maker *m, const char *name,
-                              const spt_config *config, spt_error *err)
+static spt_status prove_one(maker *m, const spt_built *built, spt_error *err)
 {
+    const char *name = built->kernel.template_name;
     const spt_operator *op = spt_operator_find(name);
     bool combine = strcmp(name, "combine") == 0;
     if (op)
-        return make_operator(m, op, config, err);
+        return prove_operator(m, op, built, err);
     if (combine || strcmp(name, "verify_attention") == 0)
-        return make_attention(m, config, combine, err);
+        return prove_attention(m, &built->config, combine, err);
     return spt_fail(err, SPT_E_UNSUPPORTED,
                     "%s: there is no proof for this kernel, so that no pack "
                     "can have it",
                     name);
 }
 
-/* Request i, unless one before it was for the same kernel. */
-static spt_status make_request(maker *m, size_t i, spt_error *err)
+/* Kernel i, unless one before it is the same. */
+static spt_status prove_next(maker *m, size_t i, spt_error *err)
 {
-    const spt_kernel_request *r = m->job->requests;
-    SPT_TRY(choose(m, &r[i], &m->configs[i], err));
     for (size_t k = 0; k < i; k++)
-        if (strcmp(r[k].template_name, r[i].template_name) == 0 &&
-            memcmp(&m->configs[k], &m->configs[i], sizeof *m->configs) == 0)
+        if (strcmp(m->built[k].image.key, m->built[i].image.key) == 0)
             return SPT_OK;
-    return make_kernel(m, r[i].template_name, &m->configs[i], err);
+    return prove_one(m, &m->built[i], err);
+}
+
+static spt_status build_all(maker *m, spt_error *err)
+{
+    const spt_builder *builder = m->job->builder;
+    const spt_kernel_source source = {.gen = builder->gen,
+                                      .compiler = builder->compiler,
+                                      .board = builder->board};
+    spt_kernel_made *made = spt_calloc(m->job->count, sizeof *made);
+    if (!made)
+        return spt_fail(err, SPT_E_MEMORY, "pack: out of memory");
+    spt_status status =
+        spt_kernels_make(&source, m->job->requests, m->job->count, made, err);
+    for (size_t i = 0; status == SPT_OK && i < m->job->count; i++)
+        m->built[i] =
+            (spt_built){made[i].config, made[i].kernel, made[i].image};
+    spt_free(made);
+    return status;
 }
 
 spt_status spt_pack_make(const spt_pack_job *job, bool *all_ok, spt_error *err)
@@ -162,17 +157,19 @@ spt_status spt_pack_make(const spt_pack_job *job, bool *all_ok, spt_error *err)
     if (!job->count)
         return spt_fail(err, SPT_E_USAGE,
                         "pack: no kernel is asked for, expected one at least");
-    m.configs = spt_calloc(job->count, sizeof *m.configs);
-    if (!m.configs)
+    m.built = spt_calloc(job->count, sizeof *m.built);
+    if (!m.built)
         return spt_fail(err, SPT_E_MEMORY, "pack: out of memory");
-    spt_status status = SPT_OK;
+    spt_status status = build_all(&m, err);
     for (size_t i = 0; status == SPT_OK && i < job->count; i++)
-        status = make_request(&m, i, err);
+        status = prove_next(&m, i, err);
     if (status == SPT_OK && m.all_ok)
         status = spt_pack_writer_finish(m.writer, job->folder, err);
     if (m.writer)
         spt_pack_writer_close(m.writer);
-    spt_free(m.configs);
+    for (size_t i = 0; i < job->count; i++)
+        spt_built_free(&m.built[i]);
+    spt_free(m.built);
     if (status == SPT_OK)
         *all_ok = m.all_ok;
     return status;

@@ -95,8 +95,31 @@ static spt_attention_best best_attention(const spt_step *s,
     return best;
 }
 
-spt_attention_best spt_step_attention(const spt_step *s, int draft_length)
+/* The step as a power cap leaves it, speculating or not; board and serving
+   are what it then points to. */
+static spt_step capped(const spt_step *s, bool speculates, spt_board *board,
+                       spt_serving *serving)
 {
+    spt_step c = *s;
+    double share = speculates ? s->where.power.verify : s->where.power.plain;
+    if (share <= 0 || share >= 1)
+        return c;
+    *board = spt_power_board(s->board, share);
+    c.board = board;
+    if (s->where.serving) {
+        *serving = spt_power_serving(s->where.serving, share);
+        c.where.serving = serving;
+    }
+    c.where.power = (spt_power){0};
+    return c;
+}
+
+spt_attention_best spt_step_attention(const spt_step *step, int draft_length)
+{
+    spt_board board;
+    spt_serving serving;
+    spt_step own = capped(step, draft_length > 0, &board, &serving);
+    const spt_step *s = &own;
     spt_attention_shape shape =
         shape_of(s, s->target, s->context, draft_length);
     return best_attention(s, &shape);
@@ -267,10 +290,14 @@ void spt_step_verify_terms(const spt_step *s, int draft_length,
     terms->us[SPT_TERM_HOST] += host_us;
 }
 
-double spt_step_verify_us(const spt_step *s, int draft_length,
+double spt_step_verify_us(const spt_step *step, int draft_length,
                           const char **evidence)
 {
     spt_step_terms terms;
+    spt_board board;
+    spt_serving serving;
+    spt_step own = capped(step, draft_length > 0, &board, &serving);
+    const spt_step *s = &own;
     *evidence = "modelled";
     if (s->where.serving) {
         /* What a drafter costs beside its drafts is booked there. */
@@ -394,9 +421,13 @@ static double link_us(const spt_step *s, const spt_drafter *d, int draft_length)
     return 2 * s->where.link_us + bytes / ((gbps > 0 ? gbps : 16) * 1e3);
 }
 
-double spt_step_draft_us(const spt_step *s, const spt_drafter *d,
+double spt_step_draft_us(const spt_step *step, const spt_drafter *d,
                          int draft_length)
 {
+    spt_board board;
+    spt_serving serving;
+    spt_step own = capped(step, true, &board, &serving);
+    const spt_step *s = &own;
     if (draft_length <= 0)
         return 0;
     if (!s->where.draft_board || d->method == SPT_METHOD_NGRAM)

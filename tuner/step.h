@@ -7,6 +7,7 @@
 
 #include "drafter.h"
 #include "model.h"
+#include "power.h"
 #include "serving.h"
 
 /* How attention is timed: the best of the kernels that are given. */
@@ -26,6 +27,7 @@ typedef struct spt_deployment {
     int boards; /* that share every layer (tensor-parallel); 0 = 1 */
     const spt_board *draft_board; /* of the drafter; NULL = the target's */
     double link_us; /* between the two, one way */
+    spt_power power; /* cap of the target's boards; zeroed: none */
 } spt_deployment;
 
 typedef struct spt_step {

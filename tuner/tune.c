@@ -63,6 +63,9 @@ static spt_status read_deployment(const spt_tune_input *in, spt_tune *t,
                                &t->draft_board, err));
         where->draft_board = &t->draft_board;
     }
+    if (in->power_limit > 0)
+        SPT_TRY(spt_power_load(spt_gen_root(t->builder.gen), t->board.name,
+                               in->power_limit, &where->power, err));
     return SPT_OK;
 }
 

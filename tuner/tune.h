@@ -27,6 +27,7 @@ typedef struct spt_tune_input {
     int boards; /* tensor-parallel */
     const char *draft_board; /* of the drafter, or NULL */
     double link_us; /* to it */
+    double power_limit; /* watts; 0 = none */
     const char *samples; /* file of a GPU's samples, so that a run resumes */
     const spt_log *log; /* for notes; may be NULL */
     /* Called with what is being done and how far it is. */

@@ -1,7 +1,8 @@
 /*
  * A board: one GPU product, with every fact of its architecture that kernels,
  * sim and the time model need. Filled from archs/ (see archs/README.md, which
- * has units and sources); plain data, no pointers, copied freely.
+ * has units and sources) and profiles/calibration.json; plain data, no
+ * pointers, copied freely.
  */
 #ifndef SPT_BOARD_H
 #define SPT_BOARD_H
@@ -18,6 +19,14 @@ typedef struct spt_matrix {
 } spt_matrix;
 
 enum { SPT_MATRIX_MAX = 4 };
+
+/* What kernels reach here: fitted to measured times (calibration.h). */
+typedef struct spt_time_constants {
+#define SPT_TIME_CONSTANT(field, ...) double field;
+#include "time_constants.def"
+#undef SPT_TIME_CONSTANT
+    char fitted_on[32]; /* the board that was measured, or "generic" */
+} spt_time_constants;
 
 typedef struct spt_board {
     char name[32]; /* h100_sxm */
@@ -55,6 +64,8 @@ typedef struct spt_board {
     /* Matrix instructions, mma.sync first. */
     int matrix_count;
     spt_matrix matrix[SPT_MATRIX_MAX];
+
+    spt_time_constants time;
 } spt_board;
 
 #endif

@@ -57,6 +57,15 @@ spt_status spt_forward_estimate(const spt_model *model,
                                 spt_forward_memory *memory, spt_error *err);
 
 /*
+ * The kernels that spt_forward_open asks for: *requests, `count` of them
+ * (spt_free). Loads nothing; of the limits page_size, dtype and trees matter.
+ */
+spt_status spt_forward_kernels(const spt_model *model,
+                               const spt_forward_limits *limits,
+                               spt_kernel_request **requests, size_t *count,
+                               spt_error *err);
+
+/*
  * Loads the model's weights and kernels. The machine's context is current and
  * stays so; model and source outlive it.
  */

@@ -75,6 +75,8 @@ enum { FORWARD_CHUNK = 512 };
 /* forward_weights.c: bytes of the weights as they will lie on the device. */
 spt_status forward_weights_measure(const spt_model *model, spt_dtype dtype,
                                    uint64_t *bytes, spt_error *err);
+/* Fills layers and head but for what is on a device. */
+spt_status forward_weights_shapes(spt_forward *f, spt_error *err);
 /* Fills layers, head, norms and the device's WEIGHTS. */
 spt_status forward_weights_load(spt_forward *f, spt_error *err);
 

@@ -243,3 +243,31 @@ spt_status forward_kernels_load(spt_forward *f, spt_error *err)
     spt_free(l.wants);
     return status;
 }
+
+spt_status spt_forward_kernels(const spt_model *model,
+                               const spt_forward_limits *limits,
+                               spt_kernel_request **requests, size_t *count,
+                               spt_error *err)
+{
+    spt_forward f = {.model = model,
+                     .config = spt_model_config_of(model),
+                     .limits = *limits};
+    list l = {0};
+    f.layers = spt_calloc((size_t)f.config->layers, sizeof *f.layers);
+    if (!f.layers)
+        return spt_fail(err, SPT_E_MEMORY, "kernels: out of memory");
+    spt_status status = forward_weights_shapes(&f, err);
+    if (status == SPT_OK)
+        want_all(&l, &f);
+    if (status == SPT_OK && l.failed)
+        status = spt_fail(err, SPT_E_MEMORY, "kernels: out of memory");
+    spt_free(f.layers);
+    spt_free(l.wants);
+    if (status != SPT_OK) {
+        spt_free(l.requests);
+        return status;
+    }
+    *requests = l.requests;
+    *count = l.count;
+    return SPT_OK;
+}

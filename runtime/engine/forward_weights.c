@@ -15,6 +15,8 @@ typedef struct packer {
     const spt_model_config *config;
     spt_dtype dtype;
     spt_forward *f; /* NULL: measuring */
+    forward_layer *layers; /* to be filled; NULL: not asked for */
+    forward_linear *head;
     uint64_t at; /* bytes placed */
     char *staging; /* what goes to the place next */
     size_t room;
@@ -222,14 +224,15 @@ static spt_status walk(packer *p, spt_error *err)
     forward_linear head = {0};
     CUdeviceptr table, norm;
     for (int i = 0; i < p->config->layers; i++)
-        SPT_TRY(one_layer(p, i, p->f ? &p->f->layers[i] : &measured, err));
+        SPT_TRY(one_layer(p, i, p->layers ? &p->layers[i] : &measured, err));
     SPT_TRY(embedding(p, &table, err));
     SPT_TRY(vector(p, SPT_ROLE_OUTPUT_NORM, 0, &norm, err));
     SPT_TRY(matrix(p, SPT_ROLE_OUTPUT, 0, &head, err));
+    if (p->head)
+        *p->head = head;
     if (p->f) {
         p->f->embedding = table;
         p->f->output_norm = norm;
-        p->f->head = head;
     }
     return SPT_OK;
 }
@@ -244,12 +247,24 @@ spt_status forward_weights_measure(const spt_model *model, spt_dtype dtype,
     return SPT_OK;
 }
 
+spt_status forward_weights_shapes(spt_forward *f, spt_error *err)
+{
+    packer p = {.model = f->model,
+                .config = f->config,
+                .dtype = f->limits.dtype,
+                .layers = f->layers,
+                .head = &f->head};
+    return walk(&p, err);
+}
+
 spt_status forward_weights_load(spt_forward *f, spt_error *err)
 {
     packer p = {.model = f->model,
                 .config = f->config,
                 .dtype = f->limits.dtype,
-                .f = f};
+                .f = f,
+                .layers = f->layers,
+                .head = &f->head};
     spt_status status = walk(&p, err);
     spt_free(p.staging);
     return status;

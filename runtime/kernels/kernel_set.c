@@ -1,5 +1,6 @@
 #include "kernel_set_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct spt_kernel_set {
@@ -44,6 +45,73 @@ static void make_entries(spt_kernel_set *set,
     }
 }
 
+static spt_status take(const spt_driver *driver, const spt_kernel_made *made,
+                       spt_set_entry *entry, spt_error *err)
+{
+    const spt_kernel *k = &made->kernel;
+    const char *code = driver->is_sim ? made->image.ptx : made->image.cubin;
+    SPT_TRY(spt_driver_load(driver, code, k->symbol, k->shared_bytes,
+                            &entry->module, &entry->function.function, err));
+    entry->function.threads = k->threads;
+    entry->function.shared_bytes = k->shared_bytes;
+    entry->config = made->config;
+    snprintf(entry->key, sizeof entry->key, "%s", k->key);
+    return SPT_OK;
+}
+
+/* Of the entries that are still to be found, their requests. */
+static size_t list_missing(const spt_kernel_set *set,
+                           spt_kernel_request *requests, size_t *entries)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < set->n_entries; i++)
+        if (!set->entries[i].module) {
+            requests[count] = *set->entries[i].request;
+            entries[count++] = i;
+        }
+    return count;
+}
+
+/* Progress counts what the pack had. */
+typedef struct shifted {
+    const spt_kernel_source *source;
+    size_t found;
+} shifted;
+
+static void shift(void *user, size_t done, size_t total)
+{
+    const shifted *s = user;
+    s->source->progress(s->source->user, s->found + done, s->found + total);
+}
+
+static spt_status make_missing(const spt_kernel_source *source,
+                               spt_kernel_set *set, spt_error *err)
+{
+    size_t n = set->n_entries + 1, count = 0;
+    spt_kernel_request *requests = spt_calloc(n, sizeof *requests);
+    spt_kernel_made *made = spt_calloc(n, sizeof *made);
+    size_t *entries = spt_calloc(n, sizeof *entries);
+    spt_status status = SPT_OK;
+    if (!requests || !made || !entries)
+        status = spt_fail(err, SPT_E_MEMORY, "kernels: out of memory");
+    else
+        count = list_missing(set, requests, entries);
+    shifted user = {source, set->n_entries - count};
+    spt_kernel_source inner = *source;
+    inner.progress = source->progress ? shift : NULL;
+    inner.user = &user;
+    if (status == SPT_OK)
+        status = spt_kernels_make(&inner, requests, count, made, err);
+    for (size_t i = 0; status == SPT_OK && i < count; i++)
+        status = take(source->driver, &made[i], &set->entries[entries[i]], err);
+    for (size_t i = 0; made && i < count; i++)
+        spt_kernel_made_free(&made[i]);
+    spt_free(requests);
+    spt_free(made);
+    spt_free(entries);
+    return status;
+}
+
 static spt_status check_found(const spt_kernel_set *set, spt_error *err)
 {
     for (size_t i = 0; i < set->n_entries; i++)
@@ -61,8 +129,7 @@ static spt_status load(const spt_kernel_source *source, spt_kernel_set *set,
     if (source->pack)
         SPT_TRY(spt_set_from_pack(source, set->entries, set->n_entries, err));
     if (source->gen && source->compiler)
-        SPT_TRY(
-            spt_set_from_templates(source, set->entries, set->n_entries, err));
+        SPT_TRY(make_missing(source, set, err));
     return check_found(set, err);
 }
 

@@ -12,7 +12,8 @@
 /*
  * One kernel: a template, the values of its problem and those of its
  * parameters that matter. Parameters left open take the first config of the
- * space whose constraints hold (from a pack: the first entry that agrees).
+ * space that spills no registers, or the last one where all do (from a pack:
+ * the first entry that agrees).
  */
 typedef struct spt_kernel_request {
     const char *template_name;
@@ -29,6 +30,23 @@ typedef struct spt_kernel_source {
     void (*progress)(void *user, size_t done, size_t total); /* or NULL */
     void *user;
 } spt_kernel_source;
+
+/* A kernel that was made from its template. */
+typedef struct spt_kernel_made {
+    spt_config config; /* full */
+    spt_kernel kernel;
+    spt_image image;
+} spt_kernel_made;
+void spt_kernel_made_free(spt_kernel_made *made);
+
+/*
+ * Makes the kernels of the requests, compiled side by side, by gen, compiler
+ * and board of the source. made has count entries, freed one by one; on
+ * failure none is kept.
+ */
+spt_status spt_kernels_make(const spt_kernel_source *source,
+                            const spt_kernel_request *requests, size_t count,
+                            spt_kernel_made *made, spt_error *err);
 
 typedef struct spt_kernel_set spt_kernel_set;
 

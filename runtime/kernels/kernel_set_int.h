@@ -18,9 +18,4 @@ spt_status spt_set_from_pack(const spt_kernel_source *source,
                              spt_set_entry *entries, size_t count,
                              spt_error *err);
 
-/* Emits, compiles and loads the entries that are still to be found. */
-spt_status spt_set_from_templates(const spt_kernel_source *source,
-                                  spt_set_entry *entries, size_t count,
-                                  spt_error *err);
-
 #endif

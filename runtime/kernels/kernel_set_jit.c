@@ -1,91 +1,133 @@
-/* Kernels of a set from templates: all that are missing, side by side. */
+/*
+ * Kernels from templates: all that are asked for, compiled side by side. A
+ * config that spills registers gives way to the next one of its space.
+ */
 #include <stdio.h>
 
 #include "kernel_set_int.h"
-#include "log.h"
 
-typedef struct jit {
+/* The configs that a request leaves, and which of them is taken. */
+typedef struct choice {
+    spt_config *configs;
+    size_t count, at;
+} choice;
+
+typedef struct maker {
     const spt_kernel_source *source;
-    size_t found, total; /* entries of the set */
-    size_t count; /* of these */
-    spt_set_entry **entries;
+    const spt_kernel_request *requests;
+    size_t count, done; /* kernels; how many are made */
+    choice *choices;
+    spt_kernel_made *made;
+    /* What is compiled now. */
+    size_t n_open, *open;
     spt_kernel *kernels;
     spt_image *images;
-} jit;
+} maker;
 
 static void progress(void *user, size_t done)
 {
-    const jit *j = user;
-    if (j->source->progress)
-        j->source->progress(j->source->user, j->found + done, j->total);
+    const maker *m = user;
+    if (m->source->progress)
+        m->source->progress(m->source->user, m->done + done, m->count);
 }
 
-/* The first config of the space that the request leaves. */
-static spt_status emit(const jit *j, spt_set_entry *entry, spt_kernel *kernel,
+static spt_status emit(const maker *m, size_t i, spt_kernel *kernel,
                        spt_error *err)
 {
-    const spt_kernel_request *r = entry->request;
-    spt_config *configs;
-    size_t count;
-    SPT_TRY(spt_gen_space(j->source->gen, r->template_name, &r->config,
-                          j->source->board, &configs, &count, err));
-    entry->config = configs[0];
-    spt_free(configs);
-    SPT_TRY(spt_gen_emit(j->source->gen, r->template_name, &entry->config,
-                         j->source->board, kernel, err));
-    snprintf(entry->key, sizeof entry->key, "%s", kernel->key);
-    entry->function.threads = kernel->threads;
-    entry->function.shared_bytes = kernel->shared_bytes;
-    return SPT_OK;
+    const choice *c = &m->choices[i];
+    return spt_gen_emit(m->source->gen, m->requests[i].template_name,
+                        &c->configs[c->at], m->source->board, kernel, err);
 }
 
-static spt_status load(const jit *j, size_t i, spt_error *err)
+/* Keeps what was compiled for kernel i; false: its next config is to come. */
+static bool keep(maker *m, size_t i, spt_kernel *kernel, spt_image *image)
 {
-    const spt_driver *driver = j->source->driver;
-    const spt_image *image = &j->images[i];
-    spt_set_entry *entry = j->entries[i];
-    if (image->spill_bytes)
-        spt_log_line(j->source->log, "%s: %d bytes of registers are spilled",
-                     j->kernels[i].symbol, image->spill_bytes);
-    return spt_driver_load(driver, driver->is_sim ? image->ptx : image->cubin,
-                           j->kernels[i].symbol, j->kernels[i].shared_bytes,
-                           &entry->module, &entry->function.function, err);
-}
-
-static spt_status build(jit *j, spt_error *err)
-{
-    for (size_t i = 0; i < j->count; i++)
-        SPT_TRY(emit(j, j->entries[i], &j->kernels[i], err));
-    SPT_TRY(spt_compile(j->source->compiler, j->kernels, j->count, 0, 0,
-                        progress, j, j->images, err));
-    for (size_t i = 0; i < j->count; i++)
-        SPT_TRY(load(j, i, err));
-    return SPT_OK;
-}
-
-spt_status spt_set_from_templates(const spt_kernel_source *source,
-                                  spt_set_entry *entries, size_t count,
-                                  spt_error *err)
-{
-    jit j = {.source = source, .total = count};
-    j.entries = spt_calloc(count + 1, sizeof *j.entries);
-    j.kernels = spt_calloc(count + 1, sizeof *j.kernels);
-    j.images = spt_calloc(count + 1, sizeof *j.images);
-    spt_status status = SPT_OK;
-    if (!j.entries || !j.kernels || !j.images)
-        status = spt_fail(err, SPT_E_MEMORY, "kernels: out of memory");
-    for (size_t i = 0; status == SPT_OK && i < count; i++)
-        if (!entries[i].module)
-            j.entries[j.count++] = &entries[i];
-    j.found = count - j.count;
-    if (status == SPT_OK && j.count)
-        status = build(&j, err);
-    for (size_t i = 0; i < j.count; i++) {
-        spt_kernel_free(&j.kernels[i]);
-        spt_image_free(&j.images[i]);
+    choice *c = &m->choices[i];
+    if (image->spill_bytes && c->at + 1 < c->count) {
+        c->at++;
+        spt_kernel_free(kernel);
+        spt_image_free(image);
+        return false;
     }
-    spt_free((void *)j.entries);
-    spt_free(j.kernels);
-    spt_free(j.images);
+    m->made[i] = (spt_kernel_made){c->configs[c->at], *kernel, *image};
+    *kernel = (spt_kernel){0};
+    *image = (spt_image){0};
+    m->done++;
+    return true;
+}
+
+/* Compiles what is open; what spills stays so. */
+static spt_status make_round(maker *m, spt_error *err)
+{
+    size_t left = 0;
+    for (size_t k = 0; k < m->n_open; k++)
+        SPT_TRY(emit(m, m->open[k], &m->kernels[k], err));
+    SPT_TRY(spt_compile(m->source->compiler, m->kernels, m->n_open, 0, 0,
+                        progress, m, m->images, err));
+    for (size_t k = 0; k < m->n_open; k++)
+        if (!keep(m, m->open[k], &m->kernels[k], &m->images[k]))
+            m->open[left++] = m->open[k];
+    m->n_open = left;
+    return SPT_OK;
+}
+
+static spt_status make_all(maker *m, spt_error *err)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        choice *c = &m->choices[i];
+        SPT_TRY(spt_gen_space(m->source->gen, m->requests[i].template_name,
+                              &m->requests[i].config, m->source->board,
+                              &c->configs, &c->count, err));
+        m->open[m->n_open++] = i;
+    }
+    while (m->n_open)
+        SPT_TRY(make_round(m, err));
+    return SPT_OK;
+}
+
+void spt_kernel_made_free(spt_kernel_made *made)
+{
+    spt_kernel_free(&made->kernel);
+    spt_image_free(&made->image);
+}
+
+static void close_maker(maker *m, bool good)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        if (m->choices)
+            spt_free(m->choices[i].configs);
+        if (m->kernels)
+            spt_kernel_free(&m->kernels[i]);
+        if (m->images)
+            spt_image_free(&m->images[i]);
+        if (!good)
+            spt_kernel_made_free(&m->made[i]);
+    }
+    spt_free(m->choices);
+    spt_free(m->kernels);
+    spt_free(m->images);
+    spt_free(m->open);
+}
+
+spt_status spt_kernels_make(const spt_kernel_source *source,
+                            const spt_kernel_request *requests, size_t count,
+                            spt_kernel_made *made, spt_error *err)
+{
+    maker m = {.source = source,
+               .requests = requests,
+               .count = count,
+               .made = made,
+               .choices = spt_calloc(count + 1, sizeof *m.choices),
+               .kernels = spt_calloc(count + 1, sizeof *m.kernels),
+               .images = spt_calloc(count + 1, sizeof *m.images),
+               .open = spt_calloc(count + 1, sizeof *m.open)};
+    spt_status status = SPT_OK;
+    for (size_t i = 0; i < count; i++)
+        made[i] = (spt_kernel_made){.kernel = {.threads = 0}};
+    if (!m.choices || !m.kernels || !m.images || !m.open)
+        status = spt_fail(err, SPT_E_MEMORY, "kernels: out of memory");
+    if (status == SPT_OK && count)
+        status = make_all(&m, err);
+    close_maker(&m, status == SPT_OK);
     return status;
 }

@@ -297,6 +297,7 @@ sim_op sim_access_op(const ptx_insn *insn, bool checks)
         return checks ? op_fence : op_nothing;
     case PTX_OP_PREFETCH:
     case PTX_OP_PREFETCHU:
+    case PTX_OP_CP_ASYNC_BULK_PREFETCH:
     case PTX_OP_APPLYPRIORITY:
     case PTX_OP_DISCARD:
         return op_nothing;
@@ -317,6 +318,7 @@ bool sim_memory_communicates(const ptx_insn *insn)
     switch (insn->op) {
     case PTX_OP_ATOM:
     case PTX_OP_RED:
+    case PTX_OP_CP_REDUCE_ASYNC_BULK:
         return true;
     case PTX_OP_LD:
     case PTX_OP_ST:

@@ -106,8 +106,13 @@ sim_op sim_matrix_op(const ptx_insn *insn, bool checks);
 sim_op sim_wmma_op(const ptx_insn *insn, bool checks);
 /* mma forms that the matrix unit's fast code does not know. */
 sim_op sim_mma_op(const ptx_insn *insn);
+sim_op sim_bulk_op(const ptx_insn *insn);
 sim_op sim_async_op(const ptx_insn *insn, bool checks);
 sim_op sim_mbarrier_op(const ptx_insn *insn, bool checks);
+
+/* The atomic of insn on each of its elements in bytes: at with from. */
+void sim_atom_combine(const ptx_insn *insn, uint8_t *at, const uint8_t *from,
+                      uint32_t bytes);
 
 /* Shared offset of a lane's 32-bit, 64-bit or generic shared address. */
 static inline uint64_t sim_shared_offset(uint64_t address)

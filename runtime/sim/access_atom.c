@@ -196,6 +196,21 @@ static void run(const sim_insn *in, uint8_t *regs, sim_access *a,
     }
 }
 
+void sim_atom_combine(const ptx_insn *insn, uint8_t *at, const uint8_t *from,
+                      uint32_t bytes)
+{
+    atom_op o = {.op = operation(insn), .type = insn->types[0]};
+    o.bytes = ptx_type_bytes(o.type);
+    o.flush = o.type == PTX_F32;
+    for (uint32_t i = 0; i < bytes; i += o.bytes) {
+        atom_value old = {0, 0}, b = {0, 0};
+        memcpy(&old, at + i, o.bytes);
+        memcpy(&b, from + i, o.bytes);
+        atom_value now = result_of(&o, old, b, b);
+        memcpy(at + i, &now, o.bytes);
+    }
+}
+
 static void atomic(const sim_insn *in, sim_warp *w, uint8_t *regs,
                    uint32_t exec, bool checks, bool returns)
 {

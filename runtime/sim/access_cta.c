@@ -105,10 +105,11 @@ void sim_memory_barrier(sim_cta *cta)
         sim_race_barrier(mem->race, cta->synced);
 }
 
-/* Lanes of a warp count as ordered among themselves: nothing to note. */
-void sim_memory_warp_sync(sim_warp *w, uint32_t lanes)
+void sim_memory_warp_sync(sim_warp *w)
 {
-    (void)w, (void)lanes;
+    sim_cta_memory *mem = w->cta->memory;
+    if (mem->race)
+        sim_race_warp(mem->race, w->index);
 }
 
 sim_op sim_memory_op(const ptx_insn *insn, bool checks)

@@ -22,13 +22,15 @@ void sim_async_delete(sim_async *async)
         return;
     spt_free(async->copies);
     spt_free(async->deferred);
+    spt_free(async->bulks);
     spt_free(async);
 }
 
 void sim_async_begin(sim_async *async)
 {
-    async->count = async->n_deferred = 0;
+    async->count = async->n_deferred = async->n_bulks = 0;
     memset(async->committed, 0, sizeof async->committed);
+    memset(async->bulk_committed, 0, sizeof async->bulk_committed);
 }
 
 /* A new entry of the list; NULL when out of memory. */
@@ -362,6 +364,7 @@ void sim_async_end(sim_warp *w)
             sim_insn_report(w, async->copies[i].in, SPT_SIM_ASYNC_PENDING,
                             sim_first_lane(async->copies[i].lanes), 0, "");
     async->count = async->n_deferred = 0;
+    sim_bulk_end(w);
 }
 
 sim_op sim_async_op(const ptx_insn *insn, bool checks)
@@ -378,6 +381,6 @@ sim_op sim_async_op(const ptx_insn *insn, bool checks)
     case PTX_OP_CP_ASYNC_MBARRIER_ARRIVE:
         return op_arrive;
     default:
-        return NULL;
+        return sim_bulk_op(insn);
     }
 }

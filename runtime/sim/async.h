@@ -1,5 +1,5 @@
 /*
- * Asynchronous copies (cp.async) and mbarriers.
+ * Asynchronous copies (cp.async, cp.async.bulk) and mbarriers.
  *
  * A copy is done at the moment its thread has waited for it, not before: that
  * is as late as the rules allow, so that a missing wait shows. Until then the
@@ -30,12 +30,25 @@ typedef struct sim_deferred {
     size_t copies; /* of the list that came before */
 } sim_deferred;
 
+/* One lane's bulk copy that is not done yet. */
+typedef struct sim_bulk {
+    const sim_insn *in;
+    unsigned lane;
+    uint64_t to, from; /* global address, offset in shared memory */
+    uint32_t bytes;
+    uint32_t mbarrier; /* of loads */
+    uint32_t group; /* of stores: number of the commit that takes it */
+} sim_bulk;
+
 typedef struct sim_async {
     sim_copy *copies;
     size_t count, room;
     uint32_t committed[SIM_LANES];
     sim_deferred *deferred;
     size_t n_deferred, deferred_room;
+    sim_bulk *bulks;
+    size_t n_bulks, bulk_room;
+    uint32_t bulk_committed[SIM_LANES];
 } sim_async;
 
 sim_async *sim_async_new(void);
@@ -53,6 +66,14 @@ void sim_mbarrier_arrive(sim_warp *w, const sim_insn *in, unsigned lane,
 /* One more arrival is to come before the phase ends. */
 void sim_mbarrier_await(sim_warp *w, const sim_insn *in, unsigned lane,
                         uint32_t address);
+/* Bytes of the phase's transactions have come. */
+void sim_mbarrier_complete(sim_warp *w, const sim_insn *in, unsigned lane,
+                           uint32_t address, uint32_t bytes);
+
+/* async_bulk.c: does what an mbarrier is asked about, and what is left. */
+void sim_bulk_settle(sim_warp *w, uint32_t mbarrier);
+void sim_bulk_end(sim_warp *w);
+
 struct sim_mbarriers *sim_mbarriers_new(uint32_t warps);
 void sim_mbarriers_delete(struct sim_mbarriers *table);
 void sim_mbarriers_begin(struct sim_mbarriers *table);

@@ -196,6 +196,7 @@ static void settle(sim_cta *cta, uint32_t address)
     for (uint32_t i = 0; i < cta->n_warps; i++) {
         sim_warp *w = &cta->warps[i];
         sim_async *async = ((sim_warp_memory *)w->memory)->async;
+        sim_bulk_settle(w, address);
         for (size_t d = 0; d < async->n_deferred;) {
             sim_deferred one = async->deferred[d];
             if (one.address != address) {
@@ -209,6 +210,17 @@ static void settle(sim_cta *cta, uint32_t address)
                                 (uint32_t)__builtin_popcount(one.lanes), false);
         }
     }
+}
+
+void sim_mbarrier_complete(sim_warp *w, const sim_insn *in, unsigned lane,
+                           uint32_t address, uint32_t bytes)
+{
+    state s;
+    if (!get(w, in, lane, address, &s))
+        return;
+    release(w, address);
+    s.tx -= (int32_t)bytes;
+    set(w, address, &s);
 }
 
 static const sim_arg *operand(const sim_insn *in, int i)

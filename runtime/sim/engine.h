@@ -297,7 +297,7 @@ void sim_memory_cta_begin(sim_cta *cta);
 void sim_memory_cta_end(sim_cta *cta);
 /* cta->synced[warp] lanes have met at a barrier. */
 void sim_memory_barrier(sim_cta *cta);
-/* Lanes of one warp have met at bar.warp.sync. */
-void sim_memory_warp_sync(sim_warp *w, uint32_t lanes);
+/* Lanes of one warp have met at a warp-wide instruction; with checks only. */
+void sim_memory_warp_sync(sim_warp *w);
 
 #endif

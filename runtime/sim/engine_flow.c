@@ -1,6 +1,7 @@
 /*
  * Handlers of control flow: blocks, guards, branches, barriers, exits.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine_int.h"
@@ -194,6 +195,14 @@ static uint32_t lane_value(const sim_insn *in, const uint8_t *regs, int operand,
     return value;
 }
 
+static void sync_report(const sim_insn *in, sim_warp *w, uint32_t lanes,
+                        spt_sim_kind kind, const char *detail)
+{
+    sim_place place;
+    sim_place_of(w, in, (unsigned)__builtin_ctz(lanes), &place);
+    sim_report_add(kind, &place, 0, 1, 0, detail);
+}
+
 /* Lanes that name the same members as the first one, which are *members. */
 static uint32_t same_members(const sim_insn *in, const uint8_t *regs,
                              int operand, uint32_t lanes, uint32_t *members)
@@ -205,6 +214,23 @@ static uint32_t same_members(const sim_insn *in, const uint8_t *regs,
     for (unsigned l = 0; l < SIM_LANES; l++)
         same |= (uint32_t)(lane_value(in, regs, operand, l) == *members) << l;
     return same & lanes;
+}
+
+/* With checks: what a thread does that its own mask lacks is undefined; what
+   lanes did to shared memory before is in order with what they do after. PTX
+   says so of bar.warp.sync, and this takes it of the others. */
+static void run_together(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                         uint32_t lanes, uint32_t members, sim_op run)
+{
+    bool checks = w->launch->args.checks;
+    if (checks && (lanes & ~members))
+        sync_report(in, w, lanes & ~members, SPT_SIM_OPERAND,
+                    "the member mask lacks the thread itself");
+    if (checks)
+        sim_memory_warp_sync(w);
+    run(in, w, regs, lanes);
+    if (checks)
+        sim_memory_warp_sync(w);
 }
 
 /*
@@ -222,7 +248,7 @@ static bool run_members(const sim_insn *in, sim_warp *w, uint8_t *regs,
             lanes = same_members(in, regs, operand, rest, &members);
         rest &= ~lanes;
         if (!(members & w->alive & ~lanes) || w->forced) {
-            run(in, w, regs, lanes);
+            run_together(in, w, regs, lanes, members, run);
         } else {
             waiting |= lanes;
             need |= members & w->alive;
@@ -234,10 +260,10 @@ static bool run_members(const sim_insn *in, sim_warp *w, uint8_t *regs,
     return !waiting;
 }
 
+/* bar.warp.sync does nothing but bring lanes together. */
 static void meet(const sim_insn *in, sim_warp *w, uint8_t *regs, uint32_t lanes)
 {
-    (void)in, (void)regs;
-    sim_memory_warp_sync(w, lanes);
+    (void)in, (void)w, (void)regs, (void)lanes;
 }
 
 HANDLER(warp_sync)
@@ -269,12 +295,17 @@ static uint32_t barrier_threads(const sim_insn *in, const uint8_t *regs,
     return lane_value(in, regs, red ? 2 : 1, lane);
 }
 
-static void barrier_report(const sim_insn *in, sim_warp *w, uint32_t exec,
-                           spt_sim_kind kind, const char *detail)
+/* All threads of a warp take part in an aligned barrier: none has left. */
+static void check_left(const sim_insn *in, sim_warp *w, uint32_t exec)
 {
-    sim_place place;
-    sim_place_of(w, in, (unsigned)__builtin_ctz(exec), &place);
-    sim_report_add(kind, &place, 0, 1, 0, detail);
+    uint32_t threads = w->cta->n_threads - w->index * SIM_LANES;
+    uint32_t all = threads >= SIM_LANES ? UINT32_MAX : (1u << threads) - 1;
+    char detail[80];
+    if (w->alive == all || !w->launch->args.checks)
+        return;
+    snprintf(detail, sizeof detail, "threads 0x%08x of the warp have left",
+             all & ~w->alive);
+    sync_report(in, w, exec, SPT_SIM_DIVERGENT, detail);
 }
 
 HANDLER(barrier)
@@ -286,17 +317,19 @@ HANDLER(barrier)
     uint32_t id = lane_value(in, regs, red ? 1 : 0, lane);
     uint32_t threads = barrier_threads(in, regs, lane);
     if (id >= SIM_BARRIERS || threads > cta->n_threads) {
-        barrier_report(in, w, exec, SPT_SIM_BARRIER_COUNT,
-                       "no such barrier or thread count");
+        sync_report(in, w, exec, SPT_SIM_BARRIER_COUNT,
+                    "no such barrier or thread count");
         sim_fault(w, 719);
         return in;
     }
-    if (ptx_has(src, PTX_MOD_ALIGNED) &&
-        !run_members(in, w, regs, exec, 255, meet))
-        return in;
+    if (ptx_has(src, PTX_MOD_ALIGNED)) {
+        if (!run_members(in, w, regs, exec, 255, meet))
+            return in;
+        check_left(in, w, exec);
+    }
     sim_barrier *barrier = &cta->barriers[id];
     if (barrier->open && barrier->expected != threads)
-        barrier_report(in, w, exec, SPT_SIM_BARRIER_COUNT, NULL);
+        sync_report(in, w, exec, SPT_SIM_BARRIER_COUNT, NULL);
     if (!barrier->open)
         *barrier = (sim_barrier){.open = true, .expected = threads};
     uint32_t count = (uint32_t)__builtin_popcount(exec);

@@ -1,7 +1,9 @@
 /*
- * Vector clocks and cells. A cell holds SIM_RECORDS accesses; one that no
- * warp can race with any more is free, and where none is, the oldest goes: a
- * race may then be missed, but none is invented.
+ * Vector clocks and cells, and for each byte the lane that last read and that
+ * last wrote it: within a warp, lanes are ordered by warp-wide instructions
+ * only, each of which begins an epoch of the warp. A cell holds SIM_RECORDS
+ * accesses; one that no warp can race with any more is free, and where none
+ * is, the oldest goes: a race may then be missed, but none is invented.
  *
  * Clocks run on from CTA to CTA, with all warps joined in between, so that
  * cells need no clearing.
@@ -24,13 +26,23 @@ typedef struct cell {
     record r[SIM_RECORDS];
 } cell;
 
+/* Of each byte of a cell, a lane. */
+typedef uint8_t lanes __attribute__((vector_size(CELL)));
+enum { SEVERAL = 0xff };
+
+typedef struct cell_lanes {
+    lanes reader, writer;
+} cell_lanes;
+
 struct sim_race {
     uint32_t warps, cells;
     uint32_t base; /* accesses up to this epoch race with nobody */
     uint32_t *clock; /* (warp, warp) */
     uint32_t *joined; /* (warp) */
     uint32_t *atomics;
+    bool *touched; /* (warp) in its present epoch */
     cell *cell;
+    cell_lanes *lanes; /* (cells) */
 };
 
 /* Bits of epoch, warp and kind. */
@@ -66,6 +78,8 @@ void sim_race_delete(sim_race *race)
         return;
     spt_free(race->clock);
     spt_free(race->cell);
+    free(race->lanes);
+    spt_free(race->touched);
     spt_free(race);
 }
 
@@ -78,7 +92,10 @@ sim_race *sim_race_new(uint32_t shared_bytes, uint32_t warps)
     race->cells = (shared_bytes + CELL - 1) / CELL;
     race->clock = spt_calloc((size_t)warps * (warps + 2), sizeof(uint32_t));
     race->cell = spt_calloc(race->cells + 1, sizeof *race->cell);
-    if (!race->clock || !race->cell) {
+    race->lanes = aligned_alloc(sizeof(cell_lanes),
+                                (race->cells + 1) * sizeof(cell_lanes));
+    race->touched = spt_calloc(warps, sizeof *race->touched);
+    if (!race->clock || !race->cell || !race->lanes || !race->touched) {
         sim_race_delete(race);
         return NULL;
     }
@@ -116,6 +133,14 @@ static void advance(sim_race *race, uint32_t warp)
     uint32_t *own = &clock_of(race, warp)[warp];
     if (*own < EPOCH_MAX)
         ++*own;
+}
+
+void sim_race_warp(sim_race *race, uint32_t warp)
+{
+    /* Epochs are few: one in which nothing happened goes on. */
+    if (race->touched[warp])
+        advance(race, warp);
+    race->touched[warp] = false;
 }
 
 void sim_race_barrier(sim_race *race, const uint32_t *synced)
@@ -177,9 +202,11 @@ static void tell(const sim_race *race, const sim_access *a, uint32_t lane,
         else
             snprintf(where, sizeof where, "PTX line %u", insn->ptx_line);
     }
-    char detail[112];
-    snprintf(detail, sizeof detail, "%s here, warp %u %s at %s",
-             a->write ? "write" : "read", rec_warp(other),
+    char detail[112], who[32] = "another thread of the warp";
+    if (rec_warp(other) != a->w->index)
+        snprintf(who, sizeof who, "warp %u", rec_warp(other));
+    snprintf(detail, sizeof detail, "%s here, %s %s at %s",
+             a->write ? "write" : "read", who,
              rec_write(other) ? "wrote" : "read", where);
     spt_sim_kind kind =
         a->write && rec_write(other) ? SPT_SIM_RACE_WRITE : SPT_SIM_RACE_READ;
@@ -193,14 +220,70 @@ typedef struct visit {
     int shift; /* bytes of a lane: 1 << shift */
 } visit;
 
-/* One cell: compare with what is there, then remember this access. */
-static void touch(sim_race *race, const visit *v, uint32_t index, uint32_t mask,
-                  uint32_t lane, uint64_t address)
+/* Bytes of one cell that lanes side by side access. */
+typedef struct part {
+    uint32_t index, mask; /* of the cell; its bytes */
+    lanes who; /* of the bytes in mask */
+    uint32_t lane; /* of the first byte, for a report */
+    uint64_t address;
+} part;
+
+/* Those of the bytes whose lane is not the one that is known. */
+static inline uint32_t others(const lanes *known, const lanes *who,
+                              uint32_t mask)
 {
-    cell *c = &race->cell[index];
+    if (mask == (1u << CELL) - 1 && !memcmp(known, who, CELL))
+        return 0;
+    uint32_t differ = 0;
+    for (uint32_t i = 0; i < CELL; i++)
+        differ |= (uint32_t)((*known)[i] != (*who)[i]) << i;
+    return differ & mask;
+}
+
+/* Notes who accesses the bytes; fresh: those that no lane has read before in
+   this epoch. Of several readers none is remembered. */
+static inline void note(cell_lanes *l, const part *p, bool write,
+                        uint32_t fresh)
+{
+    lanes *known = write ? &l->writer : &l->reader;
+    if (write)
+        fresh = p->mask;
+    if (fresh == (1u << CELL) - 1) {
+        *known = p->who;
+        return;
+    }
+    for (uint32_t i = 0; i < CELL; i++) {
+        if (fresh >> i & 1)
+            (*known)[i] = p->who[i];
+        else if ((p->mask >> i & 1) && (*known)[i] != p->who[i])
+            (*known)[i] = SEVERAL;
+    }
+}
+
+/* Another lane of the warp, in the same epoch? Lanes of one instruction that
+   write the same bytes are left alone. */
+static inline bool lanes_race(const cell_lanes *l, const visit *v,
+                              const part *p, record r)
+{
+    uint32_t both = rec_mask(r) & p->mask;
+    if (rec_epoch(r) != v->epoch || v->epoch == EPOCH_MAX || !both ||
+        (r >> 43 == v->insn && v->a->write && rec_write(r)))
+        return false;
+    if (rec_write(r))
+        return others(&l->writer, &p->who, both) != 0;
+    return v->a->write && others(&l->reader, &p->who, both) != 0;
+}
+
+/* One cell: compare with what is there, then remember this access. */
+static void touch(sim_race *race, const visit *v, const part *p)
+{
+    cell *c = &race->cell[p->index];
+    cell_lanes *l = &race->lanes[p->index];
+    uint32_t mask = p->mask;
     record mine = make(v->insn, v->epoch, mask, v->warp, v->a->write);
     for (int i = 0; i < SIM_RECORDS; i++)
-        if (!((c->r[i] ^ mine) & SAME_ACCESS) && !(mask & ~rec_mask(c->r[i])))
+        if (!((c->r[i] ^ mine) & SAME_ACCESS) && !(mask & ~rec_mask(c->r[i])) &&
+            !others(v->a->write ? &l->writer : &l->reader, &p->who, mask))
             return;
     int free_at = -1, same = -1, oldest = 0;
     for (int i = 0; i < SIM_RECORDS; i++) {
@@ -213,16 +296,20 @@ static void touch(sim_race *race, const visit *v, uint32_t index, uint32_t mask,
         if (warp == v->warp) {
             if (rec_write(r) == v->a->write)
                 same = i;
+            if (lanes_race(l, v, p, r))
+                tell(race, v->a, p->lane, p->address, r);
         } else if ((v->a->write || rec_write(r)) && (rec_mask(r) & mask) &&
                    v->clock[warp] < epoch) {
-            tell(race, v->a, lane, address, r);
+            tell(race, v->a, p->lane, p->address, r);
         }
         record o = c->r[oldest];
         if (epoch < rec_epoch(o) ||
             (epoch == rec_epoch(o) && warp < rec_warp(o)))
             oldest = i;
     }
-    if (same >= 0 && rec_epoch(c->r[same]) == v->epoch)
+    bool again = same >= 0 && rec_epoch(c->r[same]) == v->epoch;
+    note(l, p, v->a->write, again ? mask & ~rec_mask(c->r[same]) : mask);
+    if (again)
         c->r[same] = make(v->insn, v->epoch, mask | rec_mask(c->r[same]),
                           v->warp, v->a->write);
     else if (same >= 0 && !(rec_mask(c->r[same]) & ~mask))
@@ -231,28 +318,44 @@ static void touch(sim_race *race, const visit *v, uint32_t index, uint32_t mask,
         c->r[free_at >= 0 ? free_at : oldest] = mine;
 }
 
+/* Lanes side by side from `lane` on; several: others read the same bytes. */
 static void touch_run(sim_race *race, const visit *v, uint64_t from,
-                      uint64_t to, uint32_t lane)
+                      uint64_t to, uint32_t lane, bool several)
 {
+    static const lanes offsets[] = {
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+        {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7},
+        {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3},
+        {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1},
+        {0},
+    };
     for (uint64_t at = from; at < to;) {
         uint32_t first = at % CELL;
         uint32_t n =
             to - at < CELL - first ? (uint32_t)(to - at) : CELL - first;
-        uint32_t skip = (uint32_t)((at - from) >> v->shift);
-        touch(race, v, (uint32_t)(at / CELL), ((1u << n) - 1) << first,
-              lane + skip, at);
+        uint32_t owner = lane + (uint32_t)((at - from) >> v->shift);
+        part p = {.index = (uint32_t)(at / CELL),
+                  .mask = ((1u << n) - 1) << first,
+                  .lane = owner,
+                  .address = at};
+        /* Bytes before `first` do not count, so that they may wrap. */
+        uint32_t skipped = v->shift < 4 ? first >> v->shift : 0;
+        p.who =
+            offsets[v->shift < 4 ? v->shift : 4] + (uint8_t)(owner - skipped);
+        if (several)
+            p.who |= (uint8_t)SEVERAL;
+        touch(race, v, &p);
         at += n;
     }
 }
 
-void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
+void sim_race_access(sim_race *race, const sim_access *a, uint32_t active,
                      const uint64_t *addr)
 {
     uint32_t warp = a->w->index;
     const ptx_func *func = a->w->launch->func;
     visit v = {.a = a, .warp = warp, .clock = clock_of(race, warp)};
-    if (race->warps < 2)
-        return;
+    race->touched[warp] = true;
     v.insn =
         a->in->src >= func->insns && a->in->src < func->insns + func->n_insns
             ? (uint32_t)(a->in->src - func->insns)
@@ -261,21 +364,25 @@ void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
         v.insn = INSN_ELSEWHERE;
     v.epoch = v.clock[warp];
     v.shift = __builtin_ctz(a->bytes);
-    if (a->run && lanes == UINT32_MAX) {
-        touch_run(race, &v, addr[0], addr[0] + SIM_LANES * a->bytes, 0);
+    if (a->run && active == UINT32_MAX) {
+        touch_run(race, &v, addr[0], addr[0] + SIM_LANES * a->bytes, 0, false);
         return;
     }
-    while (lanes) {
-        uint32_t lane = sim_first_lane(lanes), next = lane;
+    while (active) {
+        uint32_t lane = sim_first_lane(active), next = lane;
         uint64_t from = addr[lane], to = from;
-        /* Lanes side by side make one run; repeats of a run add nothing. */
-        while (next < SIM_LANES && (lanes >> next & 1) && addr[next] == to) {
+        bool several = false;
+        /* Lanes side by side make one run; repeats of a run are read by
+           several lanes. */
+        while (next < SIM_LANES && (active >> next & 1) && addr[next] == to) {
             to += a->bytes;
-            lanes &= ~(1u << next++);
+            active &= ~(1u << next++);
         }
-        touch_run(race, &v, from, to, lane);
-        while (next < SIM_LANES && (lanes >> next & 1) && addr[next] >= from &&
-               addr[next] + a->bytes <= to)
-            lanes &= ~(1u << next++);
+        while (next < SIM_LANES && (active >> next & 1) && addr[next] >= from &&
+               addr[next] + a->bytes <= to) {
+            active &= ~(1u << next++);
+            several = !a->write;
+        }
+        touch_run(race, &v, from, to, lane, several);
     }
 }

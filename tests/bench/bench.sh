@@ -70,3 +70,9 @@ if command -v python3 >/dev/null; then
     printf '%-36s %9.1f MiB\n' "peak memory, main command cold" \
         "$(peak_kb "${main[@]}" | awk '{ print $1 / 1024 }')"
 fi
+
+# Accuracy of the time model, on times that its constants were not fitted to.
+for times in attention gemm; do
+    printf '\n'
+    "$program" model check "tests/data/held_$times.csv"
+done

@@ -52,6 +52,22 @@ try "${vllm[@]}" --tp 2 --draft-board l4 --link-us 50
 is "a drafter on another board" "$(query d.draft_board)" l4
 is "at that distance" "$(query d.link_us)" 50
 
+capped=(--board rtx_5090 --model qwen3.8-27b --weights ud_q4_k_xl
+    --engine llama.cpp --drafter mtp --batch 1 --context 1024 --json)
+try "${capped[@]}" --power-limit 600
+full=$(query 'd.choices[5].draft_length')
+plain=$(query 'd.choices[5].target_us')
+try "${capped[@]}" --power-limit 400
+is "a power cap is said" "$(query d.power_limit_w)" 400
+is "plain decoding hardly notices it" \
+    "$(query "d.choices[5].target_us < 1.07 * $plain")" true
+is "verification does, and the draft gets shorter" \
+    "$(query "d.choices[5].draft_length < $full")" true
+refused "a cap that nothing is known of" 2 "known from 400 to 600 W" \
+    "${capped[@]}" --power-limit 300
+refused "a board whose clocks are not known" 2 "rtx_4090" \
+    "${capped[@]}" --board rtx_4090 --power-limit 300
+
 refused "an unknown engine" 2 "--engine" "${llama[@]}" --engine ollama
 refused "a folder beside an engine" 2 "--output" "${llama[@]}" -o "$TMP/none"
 refused "measuring beside an engine" 2 "--effort" "${llama[@]}" --effort measure

@@ -1,4 +1,5 @@
 # spectune model check: scores on published sweeps, refuses what is none.
+# The same for times of kernels, and fits to them.
 # shellcheck source=tests/tap.sh
 . tests/tap.sh
 
@@ -27,10 +28,52 @@ sed '1!s/,[0-9.]*,[0-9.]*,[0-9.]*$/,1,2,3/' $sweeps >"$TMP/share.csv"
 refused "an acceptance beyond 1" 1 "acceptance_rate is '2'" \
     model check "$TMP/share.csv"
 refused "a missing file" 1 "nowhere.csv" model check "$TMP/nowhere.csv"
-refused "another word than check" 2 "expected check" model score $sweeps
+refused "another word than check or fit" 2 "expected check" model score $sweeps
 sed 's/rtx_3090/rtx_9999/' $sweeps >"$TMP/board.csv"
 try model check "$TMP/board.csv"
 is "a board that has no file is stood in for" "$status" 0
 has "and said so" "$out" "board 'rtx_9999' taken as rtx_3090"
+
+attention=tests/data/held_attention.csv
+gemm=tests/data/held_gemm.csv
+try model check $attention --json
+is "attention times are scored" "$status" 0
+has "by board" "$out" '"board": "l40s"'
+has "and operator" "$out" '"op": "attention"'
+has "with the mean error" "$out" '"mape"'
+try model check $gemm
+is "gemm times are scored" "$status" 0
+has "and the constants named" "$out" "h200_sxm"
+
+grep -E '^gpu|l40s' $gemm >"$TMP/mine.csv"
+try model fit "$TMP/mine.csv" -o "$TMP/mine.json"
+is "a fit to one board" "$status" 0
+try model check "$TMP/mine.csv" --calibration "$TMP/mine.json"
+is "whose constants check takes" "$status" 0
+cp "$TMP/mine.json" "$TMP/first.json"
+try model fit "$TMP/mine.csv" -o "$TMP/mine.json"
+is "a second fit gives the same bytes" \
+    "$(cmp "$TMP/mine.json" "$TMP/first.json" && echo same)" same
+
+sed '1s/latency_us/latency_us,more/; 1!s/$/,1/' $gemm >"$TMP/more.csv"
+refused "an unknown column" 1 "column 'more': unknown" \
+    model check "$TMP/more.csv"
+sed 's/h200_sxm/h999/' $gemm >"$TMP/board.csv"
+refused "a board that archs/ lacks" 1 "'h999': unknown" \
+    model check "$TMP/board.csv"
+sed '5s/,[0-9.]*$/,-3/' $gemm >"$TMP/bad.csv"
+refused "a negative time" 1 "bad.csv:5: latency_us" model check "$TMP/bad.csv"
+sed '5s/,[0-9.]*$/,/' $gemm >"$TMP/empty.csv"
+refused "no time" 1 "empty.csv:5: latency_us" model check "$TMP/empty.csv"
+sed '5s/bfloat16/int3/' $attention >"$TMP/type.csv"
+refused "an unknown type" 1 "type.csv:5: kv_dtype" model fit "$TMP/type.csv"
+refused "a fit to sweeps" 1 "attention or gemm times" model fit $sweeps
+refused "one operator and board twice" 1 "another file has some already" \
+    model fit $gemm "$TMP/mine.csv"
+refused "an output of check" 2 "--output does not go with check" \
+    model check $gemm -o "$TMP/x.json"
+printf '{"schema": "x"}\n' >"$TMP/x.json"
+refused "no calibration" 1 "x.json" \
+    model check $gemm --calibration "$TMP/x.json"
 
 tap_done

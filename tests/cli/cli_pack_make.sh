@@ -57,4 +57,7 @@ refused "an empty list" 2 "no kernel" "${make[@]}" "$TMP/list.txt"
 refused "no list" 1 "$TMP/none.txt" "${make[@]}" "$TMP/none.txt"
 list "norm width=576"
 refused "no folder" 2 "-o" pack make --arch sm90 "$TMP/list.txt"
+refused "neither list nor model" 2 "--model" "${make[@]}"
+refused "both" 2 "--model" "${make[@]}" "$TMP/list.txt" -m "$TMP/none.gguf"
+refused "no model" 1 "$TMP/none.gguf" "${make[@]}" -m "$TMP/none.gguf"
 tap_done

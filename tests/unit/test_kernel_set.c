@@ -117,6 +117,23 @@ static void check_templates(void)
     spt_kernel_set_close(set);
 }
 
+/* 64 rows by one warp per KV warp do not fit into the registers. */
+static void check_spills(void)
+{
+    const spt_kernel_source source = source_of(NULL, true);
+    spt_kernel_request r[REQUESTS];
+    spt_kernel_made made;
+    make_requests(r);
+    spt_config_set_int(&r[ATTENTION].config, "rows", 64);
+    if (!CHECK_OK(spt_kernels_make(&source, &r[ATTENTION], 1, &made, &err),
+                  &err, "a kernel for many rows"))
+        return;
+    CHECK_INT(made.image.spill_bytes, 0, "it takes a config without spills");
+    CHECK_INT(spt_config_int(&made.config, "rows", 0), 64,
+              "of those that were asked for");
+    spt_kernel_made_free(&made);
+}
+
 static void check_refused(const spt_kernel_source *source,
                           const spt_kernel_request *request, spt_status status,
                           const char *part)
@@ -225,6 +242,7 @@ int main(void)
         !CHECK(mkdtemp(folder) != NULL, "a folder"))
         return check_done();
     check_templates();
+    check_spills();
     check_refusals();
     check_pack();
     spt_machine_close(&machine);

@@ -176,6 +176,34 @@ static void test_deployment(spt_gen *gen)
                "a prompt takes its weights times its tokens");
 }
 
+static void test_power(void)
+{
+    static const char good[] =
+        "{\"schema\":\"spectune.power/1\",\"boards\":[{\"board\":\"x\","
+        "\"source\":\"s\",\"points\":["
+        "{\"watts\":100,\"plain\":0.8,\"verify\":0.6},"
+        "{\"watts\":200,\"plain\":1,\"verify\":1}]}]}";
+    static const char falls[] =
+        "{\"schema\":\"spectune.power/1\",\"boards\":[{\"board\":\"x\","
+        "\"source\":\"s\",\"points\":["
+        "{\"watts\":200,\"plain\":1,\"verify\":1},"
+        "{\"watts\":100,\"plain\":0.8,\"verify\":0.6}]}]}";
+    spt_power p;
+    spt_error err = {0};
+    CHECK_OK(
+        spt_power_parse(good, sizeof good - 1, "p.json", "x", 150, &p, &err),
+        &err, "a cap between two known ones");
+    CHECK_NEAR(p.verify, 0.8, 1e-9, "lies between them");
+    CHECK(spt_power_parse(good, sizeof good - 1, "p.json", "x", 90, &p, &err) ==
+              SPT_E_USAGE,
+          "one beyond them is refused");
+    CHECK_TEXT(err.text, "--power-limit 90: of x known from 100 to 200 W",
+               "and the line says what is known");
+    CHECK(spt_power_parse(falls, sizeof falls - 1, "p.json", "x", 150, &p,
+                          &err) == SPT_E_FORMAT,
+          "points in another order are refused");
+}
+
 int main(void)
 {
     spt_gen *gen = NULL;
@@ -186,6 +214,7 @@ int main(void)
         test_board(gen, spt_gen_board_name(gen, i));
     test_step(gen);
     test_deployment(gen);
+    test_power();
     spt_gen_close(gen);
     return check_done();
 }

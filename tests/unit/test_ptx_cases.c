@@ -18,7 +18,7 @@ typedef struct case_column {
 
 typedef struct ptx_case {
     const char *name;
-    char title[160], target[16], report[40];
+    char title[160], target[16], report[64];
     int n_in, n_out, n_rows;
     case_column columns[MAX_COLUMNS]; /* inputs, then outputs */
     uint64_t bits[MAX_ROWS][MAX_COLUMNS];

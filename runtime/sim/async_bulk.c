@@ -1,0 +1,285 @@
+/*
+ * cp.async.bulk and cp.reduce.async.bulk between global memory and the CTA's
+ * own shared memory: what one thread starts for many bytes.
+ *
+ * A load is done when somebody looks at its mbarrier, a store or a reduction
+ * when its thread waits for its group, or at the end: as late as the rules
+ * allow. Without checks it is done when it is issued. Both ways it counts as
+ * the copy engine's accesses of 16 bytes, 32 at once.
+ */
+#include "async.h"
+
+#include "memory_bits.h"
+#include "race.h"
+
+enum { UNIT = 16, UNITS = SIM_LANES * UNIT };
+
+static sim_async *async_of(const sim_warp *w)
+{
+    return ((sim_warp_memory *)w->memory)->async;
+}
+
+static bool is_load(const sim_insn *in)
+{
+    return in->src->space == PTX_SHARED;
+}
+
+static void count(sim_warp *w, const sim_bulk *bulk)
+{
+    uint64_t global = is_load(bulk->in) ? bulk->from : bulk->to;
+    uint64_t shared = is_load(bulk->in) ? bulk->to : bulk->from;
+    int write = is_load(bulk->in) ? 0 : 1;
+    for (uint32_t at = 0; w->cta->counts && at < bulk->bytes; at += UNITS) {
+        uint32_t units = (bulk->bytes - at) / UNIT;
+        uint32_t lanes = units < 32 ? (1u << units) - 1 : UINT32_MAX;
+        uint64_t g[SIM_LANES], s[SIM_LANES];
+        for (unsigned l = 0; l < SIM_LANES; l++) {
+            g[l] = global + at + l * UNIT;
+            s[l] = shared + at + l * UNIT;
+        }
+        sim_count_global(w->cta->counts, write ? SIM_COUNT_ST : SIM_COUNT_ASYNC,
+                         g, lanes, UNIT);
+        sim_count_shared(w->cta->counts, write ? SIM_COUNT_LD : SIM_COUNT_ASYNC,
+                         s, lanes, UNIT);
+    }
+}
+
+/* One unit's place, found and checked as the thread's own access. */
+static uint8_t *place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
+                      uint64_t address, unsigned space, bool write)
+{
+    a->in = bulk->in;
+    a->w = w;
+    a->exec = 1u << bulk->lane;
+    a->bytes = UNIT;
+    a->write = write;
+    a->checks = w->launch->args.checks;
+    a->strong = false;
+    a->async = true;
+    a->run = false;
+    a->count = -1;
+    for (unsigned l = 0; l < SIM_LANES; l++)
+        a->addr[l] = address;
+    sim_access_resolve(a, space);
+    return a->at[bulk->lane];
+}
+
+/* The load's bytes stand in shared memory now. */
+static void land(sim_warp *w, const sim_bulk *bulk, uint64_t to)
+{
+    sim_cta_memory *mem = sim_cta_memory_of(w);
+    sim_access a = {.in = bulk->in, .w = w, .bytes = UNIT, .write = true};
+    if (!mem->flight_bits)
+        return;
+    bits_clear(mem->flight_bits, to, UNIT);
+    bits_set(mem->shared_bits, to, UNIT);
+    a.exec = 1u << bulk->lane;
+    a.checks = a.async = true;
+    for (unsigned l = 0; l < SIM_LANES; l++)
+        a.addr[l] = to;
+    sim_race_access(mem->race, &a, a.exec, a.addr);
+}
+
+static void move_unit(sim_warp *w, const sim_bulk *bulk, uint32_t at)
+{
+    sim_access from, to;
+    if (is_load(bulk->in)) {
+        memcpy(w->cta->shared + bulk->to + at,
+               place(&from, w, bulk, bulk->from + at, PTX_GLOBAL, false), UNIT);
+        land(w, bulk, bulk->to + at);
+        return;
+    }
+    const uint8_t *data =
+        place(&from, w, bulk, bulk->from + at, PTX_SHARED, false);
+    if (bulk->in->src->op == PTX_OP_CP_REDUCE_ASYNC_BULK) {
+        uint8_t *target = place(&to, w, bulk, bulk->to + at, PTX_GLOBAL, false);
+        if (!to.staged)
+            target = place(&to, w, bulk, bulk->to + at, PTX_GLOBAL, true);
+        sim_atom_combine(bulk->in->src, target, data, UNIT);
+        return;
+    }
+    memcpy(place(&to, w, bulk, bulk->to + at, PTX_GLOBAL, true), data, UNIT);
+}
+
+static void perform(sim_warp *w, const sim_bulk *bulk)
+{
+    for (uint32_t at = 0; at < bulk->bytes && !w->cta->fault; at += UNIT)
+        move_unit(w, bulk, at);
+    count(w, bulk);
+    if (!is_load(bulk->in))
+        return;
+    sim_cta_memory_of(w)->flights--;
+    sim_mbarrier_complete(w, bulk->in, bulk->lane, bulk->mbarrier, bulk->bytes);
+}
+
+/* ---- issue ---- */
+
+static uint64_t lane_of(const sim_insn *in, const uint8_t *regs, int operand,
+                        unsigned lane)
+{
+    const sim_arg *arg = &in->args->arg[in->args->first[operand]];
+    uint64_t value = 0;
+    memcpy(&value, regs + arg->slot + lane * arg->width,
+           arg->width < 8 ? arg->width : 8);
+    return value;
+}
+
+/* Sizes and places are multiples of 16, the shared side is the CTA's own. */
+static bool is_sound(sim_warp *w, const sim_bulk *bulk)
+{
+    uint64_t shared = is_load(bulk->in) ? bulk->to : bulk->from;
+    if ((bulk->bytes | bulk->to | bulk->from) % UNIT) {
+        sim_insn_report(w, bulk->in, SPT_SIM_MISALIGNED, bulk->lane, bulk->to,
+                        "a bulk copy needs multiples of 16 bytes");
+        sim_fault(w, CUDA_ERROR_MISALIGNED_ADDRESS);
+        return false;
+    }
+    if (shared >= w->launch->shared_base && shared <= w->cta->shared_bytes &&
+        bulk->bytes <= w->cta->shared_bytes - shared)
+        return true;
+    sim_insn_report(w, bulk->in, SPT_SIM_BOUNDS_SHARED, bulk->lane, shared,
+                    "bulk copy");
+    sim_fault(w, CUDA_ERROR_ILLEGAL_ADDRESS);
+    return false;
+}
+
+static bool append(sim_async *async, const sim_bulk *bulk)
+{
+    if (async->n_bulks == async->bulk_room) {
+        size_t room = async->bulk_room ? 2 * async->bulk_room : 8;
+        sim_bulk *more = spt_realloc(async->bulks, room, sizeof *more);
+        if (!more)
+            return false;
+        async->bulks = more;
+        async->bulk_room = room;
+    }
+    async->bulks[async->n_bulks++] = *bulk;
+    return true;
+}
+
+static void issue(sim_warp *w, const sim_bulk *bulk)
+{
+    sim_cta_memory *mem = sim_cta_memory_of(w);
+    if (!is_sound(w, bulk))
+        return;
+    if (is_load(bulk->in)) {
+        mem->flights++;
+        if (mem->flight_bits && bulk->bytes)
+            bits_set(mem->flight_bits, bulk->to, bulk->bytes);
+    }
+    if (!w->launch->args.checks)
+        perform(w, bulk);
+    else if (!append(async_of(w), bulk))
+        sim_fault(w, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void op_bulk(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                    uint32_t exec)
+{
+    uint64_t to[SIM_LANES], from[SIM_LANES], mbarrier[SIM_LANES] = {0};
+    const sim_args *args = in->args;
+    sim_access_addresses(&args->arg[args->first[0]], w, regs, to);
+    sim_access_addresses(&args->arg[args->first[1]], w, regs, from);
+    if (is_load(in))
+        sim_access_addresses(&args->arg[args->first[3]], w, regs, mbarrier);
+    for (uint32_t rest = exec; rest; rest &= rest - 1) {
+        unsigned l = sim_first_lane(rest);
+        sim_bulk bulk = {
+            .in = in,
+            .lane = l,
+            .to = is_load(in) ? sim_shared_offset(to[l]) : to[l],
+            .from = is_load(in) ? from[l] : sim_shared_offset(from[l]),
+            .bytes = (uint32_t)lane_of(in, regs, 2, l),
+            .mbarrier = (uint32_t)sim_shared_offset(mbarrier[l]),
+            .group = async_of(w)->bulk_committed[l],
+        };
+        issue(w, &bulk);
+    }
+}
+
+/* ---- completion ---- */
+
+/* Takes out entry i and performs it. */
+static void complete(sim_warp *w, size_t i)
+{
+    sim_async *async = async_of(w);
+    sim_bulk bulk = async->bulks[i];
+    memmove(async->bulks + i, async->bulks + i + 1,
+            (--async->n_bulks - i) * sizeof bulk);
+    perform(w, &bulk);
+}
+
+void sim_bulk_settle(sim_warp *w, uint32_t mbarrier)
+{
+    sim_async *async = async_of(w);
+    for (size_t i = 0; i < async->n_bulks;)
+        if (is_load(async->bulks[i].in) && async->bulks[i].mbarrier == mbarrier)
+            complete(w, i);
+        else
+            i++;
+}
+
+static void op_commit(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                      uint32_t exec)
+{
+    (void)in, (void)regs;
+    for (unsigned l = 0; l < SIM_LANES; l++)
+        async_of(w)->bulk_committed[l] += exec >> l & 1;
+}
+
+/* .read waits only for the sources, which is as good: then all of it. */
+static void op_wait(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                    uint32_t exec)
+{
+    sim_async *async = async_of(w);
+    uint32_t keep = (uint32_t)lane_of(in, regs, 0, 0);
+    for (size_t i = 0; i < async->n_bulks;) {
+        const sim_bulk *bulk = &async->bulks[i];
+        uint32_t committed = async->bulk_committed[bulk->lane];
+        if (!is_load(bulk->in) && exec >> bulk->lane & 1 && committed > keep &&
+            bulk->group < committed - keep)
+            complete(w, i);
+        else
+            i++;
+    }
+}
+
+void sim_bulk_end(sim_warp *w)
+{
+    sim_async *async = async_of(w);
+    while (async->n_bulks && !w->cta->fault) {
+        const sim_bulk *bulk = &async->bulks[0];
+        if (is_load(bulk->in))
+            sim_insn_report(w, bulk->in, SPT_SIM_ASYNC_PENDING, bulk->lane, 0,
+                            "");
+        complete(w, 0);
+    }
+    async->n_bulks = 0;
+}
+
+/* Other CTAs' shared memory and byte masks are not ours to do. */
+static bool is_own(const ptx_insn *insn)
+{
+    bool two = (insn->space == PTX_SHARED && insn->space2 == PTX_GLOBAL) ||
+               (insn->space == PTX_GLOBAL && insn->space2 == PTX_SHARED);
+    bool load = insn->space == PTX_SHARED;
+    return two && !ptx_has(insn, PTX_MOD_MULTICAST_CLUSTER) &&
+           !ptx_has(insn, PTX_MOD_CP_MASK) &&
+           ptx_has(insn, load ? PTX_MOD_COMPLETE_TX_BYTES : PTX_MOD_BULK_GROUP);
+}
+
+sim_op sim_bulk_op(const ptx_insn *insn)
+{
+    switch (insn->op) {
+    case PTX_OP_CP_ASYNC_BULK:
+        return is_own(insn) ? op_bulk : NULL;
+    case PTX_OP_CP_REDUCE_ASYNC_BULK:
+        return is_own(insn) && insn->space == PTX_GLOBAL ? op_bulk : NULL;
+    case PTX_OP_CP_ASYNC_BULK_COMMIT_GROUP:
+        return op_commit;
+    case PTX_OP_CP_ASYNC_BULK_WAIT_GROUP:
+        return op_wait;
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,134 @@
+/*
+ * An engine that takes its kernels from a pack alone writes what one writes
+ * that makes them; a pack that lacks one is refused by its name.
+ */
+#include <stdlib.h>
+
+#include "forward.h"
+#include "pack_write.h"
+#include "tiny_engine.h"
+
+enum { PROMPT = 21, TOKENS = 8 };
+
+static spt_error err;
+static char folder[] = "/tmp/spt_engine_pack_XXXXXX";
+
+/* All but those of the template `without`. */
+static bool write_pack(const spt_kernel_made *made, size_t count,
+                       const char *without)
+{
+    spt_pack_writer *writer;
+    if (spt_pack_writer_open("nvrtc", &writer, &err) != SPT_OK)
+        return false;
+    spt_status status = SPT_OK;
+    for (size_t i = 0; status == SPT_OK && i < count; i++) {
+        if (strcmp(made[i].kernel.template_name, without) == 0)
+            continue;
+        cJSON *proof = cJSON_CreateObject();
+        cJSON_AddBoolToObject(proof, "ok", true);
+        status = spt_pack_writer_add(writer, &made[i].kernel, &made[i].image,
+                                     proof, NULL, &err);
+    }
+    if (status == SPT_OK)
+        status = spt_pack_writer_finish(writer, folder, &err);
+    spt_pack_writer_close(writer);
+    return status == SPT_OK;
+}
+
+/* Makes the kernels of the model; how many, 0 = it failed. */
+static size_t make_kernels(const char *path, spt_kernel_made **made)
+{
+    const spt_forward_limits limits = {.page_size = 16, .trees = true};
+    spt_model *model;
+    spt_gen *gen;
+    spt_compiler *compiler;
+    spt_board board;
+    spt_kernel_request *requests;
+    size_t count = 0;
+    bool good =
+        CHECK_OK(spt_model_open(&model, path, &err), &err, "a model") &&
+        CHECK_OK(spt_forward_kernels(model, &limits, &requests, &count, &err),
+                 &err, "says which kernels it needs") &&
+        spt_gen_open(NULL, &gen, &err) == SPT_OK &&
+        spt_gen_board(gen, "h100_sxm", &board, &err) == SPT_OK &&
+        spt_compiler_open(NULL, NULL, &compiler, &err) == SPT_OK;
+    if (!good)
+        exit(check_done());
+    const spt_kernel_source source = {
+        .board = &board, .gen = gen, .compiler = compiler};
+    *made = calloc(count, sizeof **made);
+    good = CHECK_OK(spt_kernels_make(&source, requests, count, *made, &err),
+                    &err, "they are made");
+    spt_free(requests);
+    spt_model_close(model);
+    spt_compiler_close(compiler);
+    spt_gen_close(gen);
+    return good ? count : 0;
+}
+
+static void answer(const tiny_model *t, const spt_engine_options *options,
+                   tiny_answer *a)
+{
+    spt_engine *engine = tiny_open(t, options);
+    spt_session *s = NULL;
+    const spt_session_options session = {.draft_length = -1};
+    const spt_answer_options o = {.max_tokens = TOKENS,
+                                  .logprobs = true,
+                                  .ignore_end = true,
+                                  .event = tiny_event,
+                                  .user = a};
+    int32_t prompt[PROMPT];
+    for (int i = 0; i < PROMPT; i++)
+        prompt[i] = i * 5 % 13 + 60;
+    bool good = spt_session_open(engine, &session, &s, &err) == SPT_OK &&
+                spt_session_sync(s, prompt, PROMPT, NULL, &err) == SPT_OK &&
+                spt_session_answer(s, &o, &err) == SPT_OK;
+    while (good && !spt_session_finish(s))
+        good = spt_engine_step(engine, &s, 1, &err) == SPT_OK;
+    CHECK(good && a->n == TOKENS, "it answers");
+    spt_session_close(s);
+    spt_engine_close(engine);
+}
+
+static void check_lacking(const tiny_model *t, spt_engine_options options)
+{
+    char path[64];
+    spt_engine *engine = NULL;
+    options.model = path;
+    options.device = SPT_DEVICE_SIM;
+    if (!CHECK(tiny_write(t, path), "the model again"))
+        return;
+    CHECK_INT(spt_engine_open(&options, &engine, &err), SPT_E_NOT_FOUND,
+              "a pack that lacks a kernel is refused");
+    CHECK_HAS(err.text, "kernel linear", "by the kernel's name");
+    unlink(path);
+}
+
+int main(void)
+{
+    const tiny_model t = tiny_default("llama", SPT_WEIGHT_Q8_0);
+    const spt_engine_options plain = {.context = 128};
+    spt_engine_options packed = plain;
+    tiny_answer expected = {.n = 0}, seen = {.n = 0};
+    spt_kernel_made *made = NULL;
+    char path[64], command[128];
+    packed.pack = folder;
+    packed.pack_only = true;
+    if (!CHECK(mkdtemp(folder) && tiny_write(&t, path), "a model is written"))
+        return check_done();
+    size_t count = make_kernels(path, &made);
+    unlink(path);
+    if (CHECK(write_pack(made, count, ""), "a pack of them")) {
+        answer(&t, &plain, &expected);
+        answer(&t, &packed, &seen);
+        CHECK(tiny_same(&expected, &seen), "the pack's kernels answer alike");
+    }
+    if (CHECK(write_pack(made, count, "linear"), "a smaller pack"))
+        check_lacking(&t, packed);
+    for (size_t i = 0; i < count; i++)
+        spt_kernel_made_free(&made[i]);
+    free(made);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    CHECK(system(command) == 0, "the folder is removed");
+    return check_done();
+}
