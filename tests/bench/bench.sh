@@ -55,6 +55,10 @@ cold=$(timed "${main[@]}")
 row "main command, cold (one run)" "$cold" "" ""
 warm=$(median "${main[@]}")
 row "main command, warm" "$warm" "of cold" "$cold"
+for sweeps in tests/data/*_sweeps.csv; do
+    printf '%-36s %s\n' "draft lengths, $(basename "$sweeps" .csv)" \
+        "$("$program" model check "$sweeps" | grep '^lost')"
+done
 if [ -x "$build/bench/bench_first" ]; then
     "$build/bench/bench_first"
 fi
