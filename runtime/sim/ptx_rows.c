@@ -50,6 +50,17 @@ static const struct row_text {
 #undef PTX_OP
 };
 
+static const struct only_text {
+    ptx_op op;
+    int place;
+    const char *mods, *types;
+} only_texts[] = {
+#define PTX_ONLY(op, place, mods, types) {PTX_OP_##op, place, mods, types},
+#include "ptx_only.def"
+#undef PTX_ONLY
+};
+enum { ONLY_COUNT = sizeof only_texts / sizeof *only_texts };
+
 enum { PTX_MOD_NONE = -1 };
 static const struct {
     const char *text, *mnemonic;
@@ -80,6 +91,7 @@ static struct {
     ptx_mnemonic mnemonics[MNEMONIC_SLOTS];
     int16_t specials[SPECIAL_SLOTS]; /* index + 1 */
     ptx_row rows[PTX_OP_COUNT];
+    ptx_only only[ONLY_COUNT];
     char fault[160];
 } tables;
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
@@ -354,6 +366,26 @@ static void read_row(ptx_op op)
     } while (*at++ == '/');
 }
 
+/* A row's modifiers and types must be those of its instruction. */
+static void read_only(int at)
+{
+    const struct only_text *text = &only_texts[at];
+    ptx_only *only = &tables.only[at];
+    ptx_row *row = &tables.rows[text->op], read = {.text = row->text};
+    const char *list = text->mods;
+    size_t length;
+    *only = (ptx_only){.op = text->op, .place = text->place};
+    for (const char *word; (word = next_word(&list, &length));)
+        add_to_set(&read, &only->mods, word, length);
+    read_types(&read, text->types);
+    only->types = read.types[0];
+    for (int i = 0; i < PTX_MOD_WORDS; i++)
+        if (only->mods.words[i] & ~row->mods.words[i])
+            fault(row->text, text->mods, strlen(text->mods));
+    if (only->types & ~row->types[text->place])
+        fault(row->text, text->types, strlen(text->types));
+}
+
 static void read_tables(void)
 {
     add_words();
@@ -368,6 +400,8 @@ static void read_tables(void)
         add_mnemonic(row_texts[i].text, (ptx_op)i, PTX_MOD_NONE);
         read_row((ptx_op)i);
     }
+    for (int i = 0; i < ONLY_COUNT; i++)
+        read_only(i);
     for (int i = 0; i < ALIAS_COUNT; i++) {
         const ptx_mnemonic *row =
             mnemonic_slot(aliases[i].mnemonic, strlen(aliases[i].mnemonic));
@@ -381,6 +415,13 @@ const ptx_row *ptx_op_row(ptx_op op)
 {
     pthread_once(&tables_once, read_tables);
     return &tables.rows[op];
+}
+
+const ptx_only *ptx_only_rows(size_t *count)
+{
+    pthread_once(&tables_once, read_tables);
+    *count = ONLY_COUNT;
+    return tables.only;
 }
 
 ptx_word ptx_find_word(const char *text, size_t length)

@@ -87,6 +87,17 @@ static inline bool ptx_set_has(const ptx_mod_set *set, unsigned mod)
     return set->words[mod / 64] >> mod % 64 & 1;
 }
 
+/* Of an instruction's modifiers and the types in place, which go together. */
+typedef struct ptx_only {
+    ptx_op op;
+    int place;
+    ptx_mod_set mods;
+    uint64_t types; /* bit per ptx_type */
+} ptx_only;
+
+/* The rows of ptx_only.def. */
+const ptx_only *ptx_only_rows(size_t *count);
+
 /* The first fault of the tables in text, or false: for the tables' test. */
 bool ptx_rows_fault(char *text, size_t size);
 

@@ -45,6 +45,26 @@ static spt_status check_needs(ptx_parser *parser)
     return SPT_OK;
 }
 
+static spt_status check_only(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    size_t count;
+    const ptx_only *rows = ptx_only_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        const ptx_only *row = &rows[i];
+        if (row->op != insn->op || insn->n_types <= row->place ||
+            row->types >> insn->types[row->place] & 1)
+            continue;
+        for (int k = 0; k < insn->n_mods; k++)
+            if (ptx_set_has(&row->mods, insn->mods[k]))
+                return ptx_fail_insn(
+                    parser, SPT_E_FORMAT, ".%s is not for .%s",
+                    ptx_mod_text((ptx_mod)insn->mods[k]),
+                    ptx_type_text((ptx_type)insn->types[row->place]));
+    }
+    return SPT_OK;
+}
+
 /* How many of the modifiers are there; mods ends with -1. */
 static int count_mods(const ptx_insn *insn, const int *mods)
 {
@@ -67,9 +87,35 @@ static bool is_float(ptx_type type)
     return kind == PTX_KIND_FLOAT || kind == PTX_KIND_PACKED;
 }
 
+/* m, n, k of a shape like m16n8k16; k is 0 in m8n8. */
+static bool read_shape(const ptx_insn *insn, uint32_t shape[3])
+{
+    for (int i = 0; i < insn->n_mods; i++) {
+        const char *text = ptx_mod_text((ptx_mod)insn->mods[i]);
+        if (*text != 'm' || text[1] < '1' || text[1] > '9')
+            continue;
+        char *at;
+        shape[0] = (uint32_t)strtoul(text + 1, &at, 10);
+        shape[1] = *at == 'n' ? (uint32_t)strtoul(at + 1, &at, 10) : 0;
+        shape[2] = *at == 'k' ? (uint32_t)strtoul(at + 1, &at, 10) : 0;
+        return true;
+    }
+    return false;
+}
+
 static spt_status expect(ptx_parser *parser, bool good, const char *what)
 {
     return good ? SPT_OK : ptx_fail_insn(parser, SPT_E_FORMAT, "%s", what);
+}
+
+static spt_status needs_target(ptx_parser *parser, uint32_t sm,
+                               const char *what)
+{
+    if (parser->module->sm >= sm)
+        return SPT_OK;
+    return ptx_fail_insn(parser, SPT_E_UNSUPPORTED,
+                         "%s needs target sm_%u, the module has sm_%u", what,
+                         sm, parser->module->sm);
 }
 
 static spt_status check_product(ptx_parser *parser)
@@ -110,6 +156,9 @@ static spt_status check_cvt(ptx_parser *parser)
                     ptx_type_kind(to) == PTX_KIND_FLOAT &&
                     ptx_type_kind(from) == PTX_KIND_FLOAT &&
                     ptx_type_bytes(to) < ptx_type_bytes(from);
+    if ((to == PTX_BF16 && from != PTX_F32) ||
+        (from == PTX_BF16 && to != PTX_F32))
+        SPT_TRY(needs_target(parser, 90, ".bf16 from or to this type"));
     SPT_TRY(expect(parser, float_rounding + integer_rounding < 2,
                    "more than one rounding"));
     if ((!to_float && from_float) || (from == to && from_float))
@@ -126,6 +175,24 @@ static spt_status check_cvt(ptx_parser *parser)
     return SPT_OK;
 }
 
+/* Halves are added without flush, and have no other atomic but in vectors. */
+static spt_status check_halves(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    ptx_type type = (ptx_type)insn->types[0];
+    bool half = type == PTX_F16 || type == PTX_F16X2 || type == PTX_BF16 ||
+                type == PTX_BF16X2;
+    bool add = ptx_has(insn, PTX_MOD_ADD), vector = insn->vector > 1;
+    SPT_TRY(expect(parser, !half || ptx_has(insn, PTX_MOD_NOFTZ),
+                   "halves need .noftz"));
+    SPT_TRY(expect(parser, !half || add || vector,
+                   ".min and .max of halves are for vectors"));
+    SPT_TRY(expect(parser, !vector || half || (type == PTX_F32 && add),
+                   "vectors are for halves and sums of .f32"));
+    return expect(parser, !vector || insn->vector * ptx_type_bytes(type) <= 16,
+                  "a vector has at most 16 bytes");
+}
+
 static spt_status check_atom(ptx_parser *parser)
 {
     const ptx_insn *insn = &parser->insn;
@@ -135,8 +202,98 @@ static spt_status check_atom(ptx_parser *parser)
                    cas ? "cas takes a destination, an address and two values"
                        : "expected a destination, an address and a value"));
     bool inc = ptx_has(insn, PTX_MOD_INC) || ptx_has(insn, PTX_MOD_DEC);
-    return expect(parser, !inc || insn->types[0] == PTX_U32,
-                  ".inc and .dec need .u32");
+    SPT_TRY(expect(parser, !inc || insn->types[0] == PTX_U32,
+                   ".inc and .dec need .u32"));
+    return check_halves(parser);
+}
+
+static spt_status check_red(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    bool acquires =
+        ptx_has(insn, PTX_MOD_ACQUIRE) || ptx_has(insn, PTX_MOD_ACQ_REL);
+    SPT_TRY(expect(parser, !acquires, "red returns nothing to acquire"));
+    return check_halves(parser);
+}
+
+/* 256 bits need a newer target, and are global; local memory has no order. */
+static spt_status check_vector(ptx_parser *parser)
+{
+    static const int orders[] = {PTX_MOD_VOLATILE, PTX_MOD_RELAXED,
+                                 PTX_MOD_ACQUIRE,  PTX_MOD_RELEASE,
+                                 PTX_MOD_MMIO,     -1};
+    static const int priorities[] = {PTX_MOD_L2_EVICT_FIRST,
+                                     PTX_MOD_L2_EVICT_LAST,
+                                     PTX_MOD_L2_EVICT_NORMAL, -1};
+    const ptx_insn *insn = &parser->insn;
+    uint32_t bytes = ptx_type_bytes((ptx_type)insn->types[0]) * insn->vector;
+    bool global = insn->space == PTX_GLOBAL || insn->space == PTX_GENERIC;
+    bool wide =
+        bytes == 32 && global && ptx_type_bytes((ptx_type)insn->types[0]) >= 4;
+    SPT_TRY(expect(parser, bytes <= 16 || wide,
+                   "a vector has at most 16 bytes, in global memory 32"));
+    SPT_TRY(expect(parser,
+                   insn->space != PTX_LOCAL || !count_mods(insn, orders),
+                   "local memory is one thread's: no order"));
+    SPT_TRY(expect(parser, bytes == 32 || !count_mods(insn, priorities),
+                   "an L2 priority is for vectors of 32 bytes"));
+    return bytes > 16 ? needs_target(parser, 100, "a vector of 32 bytes")
+                      : SPT_OK;
+}
+
+static spt_status check_least(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    if (insn->n_operands < 4)
+        return SPT_OK;
+    SPT_TRY(
+        expect(parser, insn->types[0] == PTX_F32, "three values are for .f32"));
+    return needs_target(parser, 100, "the least of three");
+}
+
+static spt_status check_cp_async(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    int64_t bytes = insn->operands[2].value;
+    if (ptx_has(insn, PTX_MOD_CG))
+        return expect(parser, bytes == 16, ".cg copies 16 bytes");
+    return expect(parser, bytes == 4 || bytes == 8 || bytes == 16,
+                  "a copy has 4, 8 or 16 bytes");
+}
+
+/* Only quad pairs of halves have a choice of layouts. */
+static spt_status check_mma(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    bool pairs = ptx_has(insn, PTX_MOD_M8N8K4) && insn->types[1] == PTX_F16;
+    int rows = 0, columns = 0;
+    for (int i = 0; i < insn->n_mods; i++) {
+        rows += insn->mods[i] == PTX_MOD_ROW && !columns;
+        columns += insn->mods[i] == PTX_MOD_COL;
+    }
+    SPT_TRY(expect(parser, pairs || (rows == 1 && columns == 1),
+                   "the layouts of A and B are .row.col"));
+    bool wide = insn->types[1] == PTX_F64 && !ptx_has(insn, PTX_MOD_M8N8K4);
+    return wide ? needs_target(parser, 90, ".f64 of 16 rows") : SPT_OK;
+}
+
+/* How many of a quad's lanes can hold a row pair's metadata. */
+static spt_status check_selector(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    ptx_type type = (ptx_type)insn->types[1];
+    uint32_t shape[3],
+        bits = type == PTX_S4 || type == PTX_U4 ? 4 : 8 * ptx_type_bytes(type);
+    SPT_TRY(expect(parser, read_shape(insn, shape) && shape[0] == 16,
+                   "A has 16 rows"));
+    uint32_t held = shape[2] * bits / 32; /* words of a row, with zeros */
+    uint32_t choices = bits < 16 ? held > 8 ? 1 : 2 : held > 8 ? 2 : 4;
+    return expect(parser,
+                  insn->operands[5].value >= 0 &&
+                      insn->operands[5].value < (int64_t)choices,
+                  choices == 1   ? "the selector must be 0"
+                  : choices == 2 ? "the selector must be 0 or 1"
+                                 : "the selector must be 0 to 3");
 }
 
 static spt_status check_fence(ptx_parser *parser)
@@ -196,9 +353,9 @@ static spt_status check_video(ptx_parser *parser)
                   "c is for a second operation or a part of the destination");
 }
 
-spt_status ptx_check_rules(ptx_parser *parser)
+/* What one opcode asks for beyond its row. */
+static spt_status check_own(ptx_parser *parser)
 {
-    SPT_TRY(check_needs(parser));
     switch (parser->insn.op) {
     case PTX_OP_MUL:
         return check_product(parser);
@@ -216,6 +373,22 @@ spt_status ptx_check_rules(ptx_parser *parser)
         return check_cvt(parser);
     case PTX_OP_ATOM:
         return check_atom(parser);
+    case PTX_OP_RED:
+        return check_red(parser);
+    case PTX_OP_LD:
+    case PTX_OP_ST:
+    case PTX_OP_LDU:
+        return check_vector(parser);
+    case PTX_OP_MIN:
+    case PTX_OP_MAX:
+        return check_least(parser);
+    case PTX_OP_CP_ASYNC:
+        return check_cp_async(parser);
+    case PTX_OP_MMA:
+        return check_mma(parser);
+    case PTX_OP_MMA_SP:
+        SPT_TRY(check_selector(parser));
+        return check_mma(parser);
     case PTX_OP_FENCE:
         return check_fence(parser);
     case PTX_OP_ALLOCA:
@@ -240,20 +413,11 @@ spt_status ptx_check_rules(ptx_parser *parser)
     }
 }
 
-/* m, n, k of a shape like m16n8k16; k is 0 in m8n8. */
-static bool read_shape(const ptx_insn *insn, uint32_t shape[3])
+spt_status ptx_check_rules(ptx_parser *parser)
 {
-    for (int i = 0; i < insn->n_mods; i++) {
-        const char *text = ptx_mod_text((ptx_mod)insn->mods[i]);
-        if (*text != 'm' || text[1] < '1' || text[1] > '9')
-            continue;
-        char *at;
-        shape[0] = (uint32_t)strtoul(text + 1, &at, 10);
-        shape[1] = *at == 'n' ? (uint32_t)strtoul(at + 1, &at, 10) : 0;
-        shape[2] = *at == 'k' ? (uint32_t)strtoul(at + 1, &at, 10) : 0;
-        return true;
-    }
-    return false;
+    SPT_TRY(check_needs(parser));
+    SPT_TRY(check_own(parser));
+    return check_only(parser);
 }
 
 static uint32_t element_bits(const ptx_insn *insn, ptx_type type)

@@ -176,6 +176,25 @@ static void test_scopes(void)
     refuse("vadd.u32.u32.u32 r1, r2.b4, r3;", "b4 does not select");
     refuse("vadd2.u32.u32.u32 r1, r2.h3, r3, r4;", "does not select");
     refuse("vadd.u32.u32.u32 r1.b0, r2, r3;", "a part of the destination");
+    refuse("fma.rz.f16 h1, h2, h3, h4;", ".rz is not for .f16");
+    refuse("setp.lo.s32 p1, r1, r2;", ".lo is not for .s32");
+    refuse("set.equ.u32.u32 r1, r2, r3;", ".equ is not for .u32");
+    refuse("atom.global.and.u32 r1, [d1], r2;", ".and is not for .u32");
+    refuse("atom.global.add.f16 h1, [d1], h2;", "need .noftz");
+    refuse("atom.global.min.noftz.f16 h1, [d1], h2;", "for vectors");
+    refuse("red.acquire.gpu.global.add.u32 [d1], r1;", "nothing to acquire");
+    refuse("ld.global.v8.b32 {r1,r2,r3,r4,r5,r6,r7,r8}, [d1];", "sm_100");
+    refuse("ld.shared.v4.b64 {d1,d2,d3,d4}, [r1];", "at most 16 bytes");
+    refuse("ld.relaxed.gpu.local.b32 r1, [d1];", "no order");
+    refuse("cp.async.cg.shared.global [r1], [d1], 8;", "copies 16 bytes");
+    refuse("min.f32 f1, f2, f3, f4;", "sm_100");
+    refuse("mma.sync.aligned.m16n8k8.col.col.f32.f16.f16.f32 {f1,f2,f3,f4}, "
+           "{r1,r2}, {r3}, {f1,f2,f3,f4};",
+           ".row.col");
+    refuse("mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32 "
+           "{r1,r2,r3,r4}, {r5,r6,r7,r8}, {r9,r10,r11,r12}, {r1,r2,r3,r4}, "
+           "r13, 1;",
+           "must be 0");
     refuse("alloca.u64 d1, d2, 12;", "power of two");
     refuse("{ w: ret; } bra w;", "w is not declared");
     refuse("mov.u32 r1, r41;", "r41 is not declared");
