@@ -153,6 +153,7 @@ static inline void ld(const sim_insn *in, sim_warp *w, uint8_t *regs,
     a.checks = checks;
     a.strong = strong;
     a.async = false;
+    a.value = NULL;
     a.count = count;
     sim_access_addresses(address, w, regs, a.addr);
     sim_access_resolve(&a, space_of_insn(in, w, address));
@@ -189,12 +190,15 @@ static inline void st(const sim_insn *in, sim_warp *w, uint8_t *regs,
     a.checks = checks;
     a.strong = strong;
     a.async = false;
+    const sim_arg *from = &args->arg[args->first[1]];
+    a.value = from;
+    a.regs = regs;
+    a.element = bytes;
     a.count = count;
     sim_access_addresses(address, w, regs, a.addr);
     if (checks)
         order(&a);
     sim_access_resolve(&a, space_of_insn(in, w, address));
-    const sim_arg *from = &args->arg[args->first[1]];
     if (in_one_piece(&a, from, bytes, n)) {
         memcpy(a.at[0], regs + from->slot, (size_t)bytes * SIM_LANES);
         return;

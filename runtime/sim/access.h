@@ -28,6 +28,10 @@ typedef struct sim_access {
     bool async; /* the copy engine's, not this thread's */
     bool run; /* result: all lanes, side by side in lane order */
     int count; /* sim_count_kind, or -1 */
+    /* Of a store: the registers that it writes, one per element; else NULL. */
+    const sim_arg *value;
+    const uint8_t *regs;
+    uint32_t element; /* bytes */
     uint64_t addr[SIM_LANES];
     uint8_t *at[SIM_LANES]; /* result, valid for lanes of exec */
     uint32_t staged; /* lanes whose at[] is scratch */

@@ -230,6 +230,7 @@ static void atomic(const sim_insn *in, sim_warp *w, uint8_t *regs,
     a.checks = checks;
     a.strong = true;
     a.async = false;
+    a.value = NULL;
     a.write = false;
     a.count = SIM_COUNT_ATOM;
     sim_access_addresses(address, w, regs, a.addr);

@@ -21,6 +21,7 @@ static void start(sim_access *a, const sim_insn *in, sim_warp *w,
     a->write = write;
     a->checks = checks;
     a->strong = a->async = false;
+    a->value = NULL;
     a->count = write ? SIM_COUNT_ST : SIM_COUNT_LD;
 }
 

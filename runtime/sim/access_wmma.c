@@ -63,6 +63,7 @@ static void fill_access(sim_access *a, const sim_insn *in, sim_warp *w,
     a->write = write;
     a->checks = w->launch->args.checks;
     a->strong = a->async = false;
+    a->value = NULL;
     a->count = write ? SIM_COUNT_ST : SIM_COUNT_LD;
 }
 

@@ -58,6 +58,7 @@ static void fill_access(sim_access *a, const sim_insn *in, sim_warp *w,
     a->checks = checks;
     a->strong = false;
     a->async = write;
+    a->value = NULL;
     a->run = false;
     a->count = write ? -1 : SIM_COUNT_ASYNC;
 }

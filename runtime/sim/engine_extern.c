@@ -81,6 +81,7 @@ static bool read_memory(const external *call, uint64_t address, uint32_t bytes,
     a.exec = 1u << call->lane;
     a.bytes = bytes;
     a.write = a.strong = a.async = false;
+    a.value = NULL;
     a.checks = call->w->launch->args.checks;
     a.count = -1;
     for (unsigned l = 0; l < SIM_LANES; l++)

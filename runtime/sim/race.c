@@ -215,6 +215,8 @@ static void tell(const sim_race *race, const sim_access *a, uint32_t lane,
 
 typedef struct visit {
     const sim_access *a;
+    const uint64_t *addr; /* of the lanes in `active` */
+    uint32_t active;
     const uint32_t *clock;
     uint32_t warp, insn, epoch;
     int shift; /* bytes of a lane: 1 << shift */
@@ -274,6 +276,34 @@ static inline bool lanes_race(const cell_lanes *l, const visit *v,
     return v->a->write && others(&l->reader, &p->who, both) != 0;
 }
 
+/* Writing what is there already harms nobody, whichever comes first. */
+static bool same_value(const visit *v, const part *p, uint32_t mask)
+{
+    const sim_access *a = v->a;
+    const uint8_t *shared = a->w->cta->shared;
+    if (!a->value)
+        return false;
+    for (uint32_t rest = v->active; rest; rest &= rest - 1) {
+        unsigned l = sim_first_lane(rest);
+        for (uint32_t k = 0; k < a->bytes; k++) {
+            uint64_t at = v->addr[l] + k;
+            const sim_arg *from = &a->value[k / a->element];
+            const uint8_t *value = a->regs + from->slot + l * from->width;
+            if (at / CELL == p->index && (mask >> at % CELL & 1) &&
+                shared[at] != value[k % a->element])
+                return false;
+        }
+    }
+    return true;
+}
+
+static void found(const sim_race *race, const visit *v, const part *p, record r)
+{
+    bool writes = v->a->write && rec_write(r);
+    if (!writes || !same_value(v, p, rec_mask(r) & p->mask))
+        tell(race, v->a, p->lane, p->address, r);
+}
+
 /* One cell: compare with what is there, then remember this access. */
 static void touch(sim_race *race, const visit *v, const part *p)
 {
@@ -297,10 +327,10 @@ static void touch(sim_race *race, const visit *v, const part *p)
             if (rec_write(r) == v->a->write)
                 same = i;
             if (lanes_race(l, v, p, r))
-                tell(race, v->a, p->lane, p->address, r);
+                found(race, v, p, r);
         } else if ((v->a->write || rec_write(r)) && (rec_mask(r) & mask) &&
                    v->clock[warp] < epoch) {
-            tell(race, v->a, p->lane, p->address, r);
+            found(race, v, p, r);
         }
         record o = c->r[oldest];
         if (epoch < rec_epoch(o) ||
@@ -354,7 +384,11 @@ void sim_race_access(sim_race *race, const sim_access *a, uint32_t active,
 {
     uint32_t warp = a->w->index;
     const ptx_func *func = a->w->launch->func;
-    visit v = {.a = a, .warp = warp, .clock = clock_of(race, warp)};
+    visit v = {.a = a,
+               .addr = addr,
+               .active = active,
+               .warp = warp,
+               .clock = clock_of(race, warp)};
     race->touched[warp] = true;
     v.insn =
         a->in->src >= func->insns && a->in->src < func->insns + func->n_insns
