@@ -22,7 +22,7 @@ get() {
 "$SPECTUNE" serve -m "$model" -c 64 --parallel 1 --device sim --port 0 \
     >"$TMP/out" 2>"$TMP/err" &
 pid=$!
-for _ in $(seq 200); do
+for _ in $(seq 1800); do
     port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$TMP/out")
     [ -z "$port" ] || break
     kill -0 "$pid" 2>/dev/null || break
