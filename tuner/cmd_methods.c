@@ -203,9 +203,9 @@ int spt_cmd_methods(int argc, char **argv)
         .head_dim = 128,
         .batches = {1, {1}},
         .contexts = {1, {8192}},
-        .drafters = {6,
-                     {"external", "eagle3", "mtp", "dflash", "dspark",
-                      "ngram"}},
+        .drafters = {.count = 6,
+                     .values = {"external", "eagle3", "mtp", "dflash", "dspark",
+                                "ngram"}},
     };
     const spt_option options[] = {
 #define SPT_SURVEY_OPTION SPT_SURVEY_ROW
