@@ -1,14 +1,37 @@
 /* Embedding lookup (runtime/kernels/embedding.h) for `spectune prove`. */
 #include "embedding.h"
+#include "linear.h"
 #include "op_weights.h"
 
-enum { IDS, TABLE, OUT, DECODED, WORDS = 11 };
+enum { IDS, TABLE, OUT, DECODED, PACKED, WORDS = 37 };
 
 static spt_weight_type type_of(const spt_op_case *c)
 {
     spt_weight_type type = SPT_WEIGHT_F32;
     spt_weight_from_name(spt_op_text(c, "weight"), &type);
     return type;
+}
+
+static spt_linear_shape shape_of(const spt_op_case *c)
+{
+    spt_linear_shape shape = {.dtype = type_of(c) == SPT_WEIGHT_F16 ? SPT_FP16
+                                                                    : SPT_BF16,
+                              .outputs = WORDS,
+                              .inputs = spt_op_int(c, "width")};
+    spt_linear_format_of(type_of(c), &shape.format);
+    return shape;
+}
+
+/* The table as a tied head has it. */
+static spt_status add_packed(spt_op_case *c, spt_error *err)
+{
+    const spt_op_buffer *table = &c->buffers[TABLE];
+    const spt_linear_shape shape = shape_of(c);
+    const spt_linear_part part = {table->data, type_of(c), WORDS};
+    spt_op_buffer *packed = spt_op_add(c, "packed", SPT_ELEMENT_U8, SPT_ROLE_IN,
+                                       false, 1, spt_linear_bytes(&shape));
+    return c->failed ? SPT_OK
+                     : spt_linear_pack(&shape, &part, 1, packed->data, err);
 }
 
 static spt_status make(spt_op_case *c, spt_error *err)
@@ -34,7 +57,7 @@ static spt_status make(spt_op_case *c, spt_error *err)
         table->stride = table->width + (type == SPT_WEIGHT_F32 ? 4 : 2);
     spt_op_add(c, "out", SPT_ELEMENT_F32, SPT_ROLE_OUT, true, c->rows, width);
     spt_op_add_decoded(c, "decoded", type, TABLE, width);
-    return SPT_OK;
+    return spt_op_int(c, "packed") ? add_packed(c, err) : SPT_OK;
 }
 
 static void reference(spt_op_case *c)
@@ -56,11 +79,14 @@ static spt_status launch(const spt_driver *driver, const spt_function *kernel,
                          const spt_op_case *c, const CUdeviceptr *at,
                          CUstream stream, spt_error *err)
 {
+    bool packed = spt_op_int(c, "packed");
+    const spt_linear_shape shape = shape_of(c);
     const spt_embedding_args args = {
         .ids = at[IDS],
-        .table = at[TABLE],
+        .table = at[packed ? PACKED : TABLE],
         .out = at[OUT],
-        .table_stride = (int64_t)c->buffers[TABLE].stride,
+        .table_stride = packed ? (int64_t)spt_linear_panel_bytes(&shape)
+                               : (int64_t)c->buffers[TABLE].stride,
         .out_stride = (int64_t)c->buffers[OUT].stride,
         .vocabulary = WORDS,
         .width = (int32_t)c->buffers[OUT].width,

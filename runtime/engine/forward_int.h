@@ -75,6 +75,11 @@ enum { FORWARD_CHUNK = 512 };
 /* forward_weights.c: bytes of the weights as they will lie on the device. */
 spt_status forward_weights_measure(const spt_model *model, spt_dtype dtype,
                                    uint64_t *bytes, spt_error *err);
+/*
+ * The table of tokens is the packed head: it is tied, and packing rounds no
+ * number of it.
+ */
+bool forward_table_packed(const spt_model *model, spt_dtype dtype);
 /* Fills layers and head but for what is on a device. */
 spt_status forward_weights_shapes(spt_forward *f, spt_error *err);
 /* Fills layers, head, norms and the device's WEIGHTS. */

@@ -195,6 +195,8 @@ static void want_all(list *l, spt_forward *f)
     spt_config c = {0};
     spt_config_set_string(&c, "weight",
                           spt_weight_format_of(table->type)->name);
+    spt_config_set_bool(&c, "packed",
+                        forward_table_packed(f->model, f->limits.dtype));
     request(l, "embedding", &c, (want){&f->kernels.embedding, NULL});
     want_norms(l, f);
     for (int tree = 0; tree <= f->limits.trees; tree++) {

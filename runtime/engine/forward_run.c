@@ -110,10 +110,13 @@ static spt_status embed(const pass *p, spt_error *err)
     const spt_forward *f = p->f;
     const spt_tensor *table =
         spt_model_tensor(f->model, SPT_ROLE_TOKEN_EMBED, 0);
+    size_t stride = forward_table_packed(f->model, f->limits.dtype)
+                        ? spt_linear_panel_bytes(&f->head.shape)
+                        : table->row_bytes;
     const spt_embedding_args args = {.ids = p->ids,
                                      .table = f->embedding,
                                      .out = buffer(p, SPT_FORWARD_RESIDUAL),
-                                     .table_stride = (int64_t)table->row_bytes,
+                                     .table_stride = (int64_t)stride,
                                      .out_stride = f->config->hidden,
                                      .vocabulary = f->config->vocab,
                                      .width = f->config->hidden,

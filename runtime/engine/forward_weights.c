@@ -205,11 +205,27 @@ static spt_status one_layer(packer *p, int layer, forward_layer *l,
     return matrix(p, SPT_ROLE_DOWN, layer, &l->down, err);
 }
 
-/* The table that tokens are looked up in, as the file has it. */
-static spt_status embedding(packer *p, CUdeviceptr *address, spt_error *err)
+bool forward_table_packed(const spt_model *model, spt_dtype dtype)
+{
+    const spt_tensor *t = spt_model_tensor(model, SPT_ROLE_TOKEN_EMBED, 0);
+    spt_weight_type own = dtype == SPT_BF16 ? SPT_WEIGHT_BF16 : SPT_WEIGHT_F16;
+    bool floats = t && spt_weight_format_of(t->type)->block_weights == 1;
+    return t && spt_model_config_of(model)->tied_head &&
+           (!floats || t->type == own);
+}
+
+/*
+ * The table that tokens are looked up in, as the file has it; a tied head that
+ * was packed is the table itself.
+ */
+static spt_status embedding(packer *p, const forward_linear *head,
+                            CUdeviceptr *address, spt_error *err)
 {
     const spt_tensor *t;
     SPT_TRY(tensor_of(p, SPT_ROLE_TOKEN_EMBED, 0, &t, err));
+    *address = head->weights;
+    if (forward_table_packed(p->model, p->dtype))
+        return SPT_OK;
     *address = p->at;
     p->at += (t->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (!p->f)
@@ -225,9 +241,9 @@ static spt_status walk(packer *p, spt_error *err)
     CUdeviceptr table, norm;
     for (int i = 0; i < p->config->layers; i++)
         SPT_TRY(one_layer(p, i, p->layers ? &p->layers[i] : &measured, err));
-    SPT_TRY(embedding(p, &table, err));
     SPT_TRY(vector(p, SPT_ROLE_OUTPUT_NORM, 0, &norm, err));
     SPT_TRY(matrix(p, SPT_ROLE_OUTPUT, 0, &head, err));
+    SPT_TRY(embedding(p, &head, &table, err));
     if (p->head)
         *p->head = head;
     if (p->f) {

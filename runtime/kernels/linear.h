@@ -47,8 +47,9 @@ typedef struct spt_linear_part {
     int64_t outputs;
 } spt_linear_part;
 
-/* Bytes of the packed matrix, a multiple of 16. */
+/* Bytes of the packed matrix, a multiple of 16; and of 16 of its rows. */
 size_t spt_linear_bytes(const spt_linear_shape *shape);
+size_t spt_linear_panel_bytes(const spt_linear_shape *shape);
 
 /*
  * Packs matrices that stand one below the other (Q, K and V as one), or with

@@ -328,7 +328,7 @@ static int unit_bytes(const packing *f)
     return 128 * f->bits + f->scale_bytes;
 }
 
-static size_t panel_bytes(const spt_linear_shape *shape)
+size_t spt_linear_panel_bytes(const spt_linear_shape *shape)
 {
     const packing *f = &formats[shape->format];
     int64_t units = unit_count(shape);
@@ -338,7 +338,7 @@ static size_t panel_bytes(const spt_linear_shape *shape)
 
 size_t spt_linear_bytes(const spt_linear_shape *shape)
 {
-    return (size_t)panel_count(shape) * panel_bytes(shape);
+    return (size_t)panel_count(shape) * spt_linear_panel_bytes(shape);
 }
 
 /* One row of a matrix into its panel. */
@@ -424,7 +424,7 @@ spt_status spt_linear_pack(const spt_linear_shape *shape,
                            void *packed, spt_error *err)
 {
     SPT_TRY(check_parts(shape, parts, count, err));
-    size_t bytes = panel_bytes(shape);
+    size_t bytes = spt_linear_panel_bytes(shape);
     int64_t n = 0;
     memset(packed, 0, spt_linear_bytes(shape));
     for (size_t i = 0; i < count; i++) {

@@ -3,7 +3,7 @@
  * rows of an embedding table into the residual stream
  *
  * kernel   embedding
- * config   weight=q5_k
+ * config   weight=q5_k packed=false
  * key      embedding-1 q5_k
  * target   sm_90a
  * launch   128 threads, 0 bytes of shared memory
@@ -156,13 +156,13 @@ __device__ __forceinline__ void decode8(const unsigned char *block, int at, floa
         x[i] = __fsub_rn(__fmul_rn(step, static_cast<float>(value)), least);
     }
 }
-#line 4 "templates/embedding.cu"
+#line 8 "templates/embedding.cu"
 /* As spt_embedding_args (runtime/kernels/embedding.h). */
 struct EmbeddingArgs {
     const int *ids;
     const unsigned char *table;
     float *out;
-    long long table_stride; /* bytes */
+    long long table_stride; /* bytes between rows, or panels of 16 rows */
     long long out_stride;
     int vocabulary, width;
     float scale;
@@ -180,8 +180,10 @@ embedding_q5_k(const __grid_constant__ EmbeddingArgs args)
     int id = args.ids[row];
     float x[8] = {};
     if (id >= 0 && id < args.vocabulary) {
+#line 34 "templates/embedding.cu"
         const unsigned char *blocks = args.table + id * args.table_stride;
         decode8(blocks + at / BLOCK_WEIGHTS * BLOCK_BYTES, at % BLOCK_WEIGHTS, x);
+#line 37 "templates/embedding.cu"
 #pragma unroll
         for (int i = 0; i < 8; i++)
             x[i] = __fmul_rn(x[i], args.scale);

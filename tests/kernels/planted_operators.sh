@@ -47,7 +47,7 @@ planted first-stretch "of row" ngram.cu \
     's/if (__syncthreads_or(size >= enough))/if (true)/' \
     ngram length=3000 vocabulary=40 longest=1
 planted any-id "templates/weight_decode.cu" embedding.cu 's/id >= 0 && id < args.vocabulary/true/' \
-    embedding weight=q8_0 rows=14
+    embedding weight=q8_0 rows=90
 planted fifth-bits "out of row" weight_decode.cu 's/at \/ 8\] >> i/at \/ 8] >> (7 - i)/' \
     embedding weight=q5_1
 planted no-first-warp "out of row" linear.cu 's/^\( *\)float sum = at\[0\];/\1float sum = 0.0f;/' \
@@ -66,4 +66,6 @@ planted last-of-ties "token of row" sample.cu \
     sample rows=40 threads=256
 planted all-ties "token of row" sample.cu 's/ && rank \* cut.one < cut.rest//' \
     sample rows=70 threads=256
+planted halves-swapped "out of row" packed_decode.cu 's/n\[i\] |= (word_at(unit, 128 + lane) >> (half/n[i] |= (word_at(unit, 128 + lane) >> (16 - half/' \
+    embedding weight=q5_1 packed=true rows=20
 tap_done
