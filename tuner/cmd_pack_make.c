@@ -75,15 +75,20 @@ static spt_status read_file(request *r, spt_error *err)
     return SPT_OK;
 }
 
+static spt_dtype dtype_of(const request *r, const spt_model *model)
+{
+    if (strcmp(r->dtype, "auto") == 0)
+        return spt_forward_dtype(spt_model_config_of(model));
+    return strcmp(r->dtype, "fp16") == 0 ? SPT_FP16 : SPT_BF16;
+}
+
 /* With trees: an engine without them asks for a part of these. */
 static spt_status read_model(request *r, spt_error *err)
 {
-    const spt_forward_limits limits = {
-        .page_size = (int)r->page_size,
-        .dtype = strcmp(r->dtype, "fp16") == 0 ? SPT_FP16 : SPT_BF16,
-        .trees = true};
+    spt_forward_limits limits = {.page_size = (int)r->page_size, .trees = true};
     spt_model *model;
     SPT_TRY(spt_model_open(&model, r->model, err));
+    limits.dtype = dtype_of(r, model);
     spt_status status =
         spt_forward_kernels(model, &limits, &r->kernels, &r->count, err);
     spt_model_close(model);
@@ -143,12 +148,13 @@ static spt_status make(request *r, bool *all_ok, spt_error *err)
 
 int spt_cmd_pack_make(int argc, char **argv)
 {
-    request r = {.device = "auto", .dtype = "bf16", .page_size = 16};
+    request r = {.device = "auto", .dtype = "auto", .page_size = 16};
     const spt_option options[] = {
         {"model", 'm', SPT_OPTION_TEXT, &r.model, "FILE",
          "the kernels that an engine takes for this model", 0, 0},
-        {"dtype", 0, SPT_OPTION_CHOICE, &r.dtype, "bf16|fp16",
-         "type of a model's activations and KV (bf16)", 0, 0},
+        {"dtype", 0, SPT_OPTION_CHOICE, &r.dtype, "auto|bf16|fp16",
+         "type of a model's activations and KV (auto: as an engine takes it)",
+         0, 0},
         {"page-size", 0, SPT_OPTION_INT, &r.page_size, "N",
          "tokens per KV page of the engine (16)", 1, 4096},
         {"arch", 0, SPT_OPTION_TEXT, &r.arch, "ARCH", "architecture (sm90)", 0,

@@ -48,16 +48,6 @@ static spt_status check_options(const spt_engine_options *o, spt_error *err)
     return SPT_OK;
 }
 
-/*
- * Whether a model's activations stay below 65504. Those of llama were made and
- * are served in fp16; qwen2 and gemma3 are reported to exceed it, and bf16 is
- * what the others were trained in.
- */
-static bool fits_fp16(const spt_model_config *c)
-{
-    return strcmp(c->architecture, "llama") == 0;
-}
-
 /* Options with what was left open. */
 static spt_status fill_defaults(spt_engine_options *o,
                                 const spt_model_config *c, spt_error *err)
@@ -72,7 +62,8 @@ static spt_status fill_defaults(spt_engine_options *o,
                         "has it",
                         o->context, c->context);
     if (o->dtype == SPT_TYPE_AUTO)
-        o->dtype = fits_fp16(c) ? SPT_TYPE_FP16 : SPT_TYPE_BF16;
+        o->dtype =
+            spt_forward_dtype(c) == SPT_FP16 ? SPT_TYPE_FP16 : SPT_TYPE_BF16;
     o->sessions = or_default(o->sessions, 1);
     o->page_size = or_default(o->page_size, DEFAULT_PAGE);
     o->prefill_chunk = or_default(o->prefill_chunk, DEFAULT_CHUNK);

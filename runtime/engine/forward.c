@@ -188,6 +188,16 @@ static spt_status fill(spt_forward *f, spt_error *err)
     return forward_kernels_load(f, err);
 }
 
+/*
+ * Whether a model's activations stay below 65504. Those of llama were made and
+ * are served in fp16; qwen2 and gemma3 are reported to exceed it, and bf16 is
+ * what the others were trained in.
+ */
+spt_dtype spt_forward_dtype(const spt_model_config *c)
+{
+    return strcmp(c->architecture, "llama") == 0 ? SPT_FP16 : SPT_BF16;
+}
+
 spt_status spt_forward_open(const spt_forward_source *source,
                             const spt_model *model,
                             const spt_forward_limits *limits, spt_forward **out,

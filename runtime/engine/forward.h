@@ -56,6 +56,9 @@ spt_status spt_forward_estimate(const spt_model *model,
                                 const spt_forward_limits *limits,
                                 spt_forward_memory *memory, spt_error *err);
 
+/* The usual type of activations and KV: fp16 where the numbers fit. */
+spt_dtype spt_forward_dtype(const spt_model_config *config);
+
 /*
  * The kernels that spt_forward_open asks for: *requests, `count` of them
  * (spt_free). Loads nothing; of the limits page_size, dtype and trees matter.

@@ -38,15 +38,18 @@ static bool write_pack(const spt_kernel_made *made, size_t count,
 /* Makes the kernels of the model; how many, 0 = it failed. */
 static size_t make_kernels(const char *path, spt_kernel_made **made)
 {
-    const spt_forward_limits limits = {.page_size = 16, .trees = true};
+    spt_forward_limits limits = {.page_size = 16};
     spt_model *model;
     spt_gen *gen;
     spt_compiler *compiler;
     spt_board board;
     spt_kernel_request *requests;
     size_t count = 0;
-    bool good =
-        CHECK_OK(spt_model_open(&model, path, &err), &err, "a model") &&
+    bool good = CHECK_OK(spt_model_open(&model, path, &err), &err, "a model");
+    if (good)
+        limits.dtype = spt_forward_dtype(spt_model_config_of(model));
+    good =
+        good &&
         CHECK_OK(spt_forward_kernels(model, &limits, &requests, &count, &err),
                  &err, "says which kernels it needs") &&
         spt_gen_open(NULL, &gen, &err) == SPT_OK &&
