@@ -144,6 +144,20 @@ double spt_drafter_layer_params(const spt_drafter *d, const spt_target *t)
     return params;
 }
 
+/* The checkpoint's next-token layer, in its formats, with every expert. */
+static double mtp_bytes(const spt_drafter *d, const spt_target *t)
+{
+    double h = (double)t->hidden;
+    double rest = t->moe_layers
+                      ? (double)t->experts * spt_target_expert_params(t) +
+                            3 * h * (double)t->shared_ffn
+                      : spt_target_ffn_params(t);
+    return d->layers *
+           (spt_target_attention_params(t) * t->attention_bits +
+            (rest + d->taps * h * h) * t->layer_bits) /
+           8;
+}
+
 double spt_drafter_weight_bytes(const spt_drafter *d, const spt_target *t)
 {
     double h = (double)t->hidden;
@@ -151,6 +165,8 @@ double spt_drafter_weight_bytes(const spt_drafter *d, const spt_target *t)
         return d->model.weight_bytes;
     if (d->method == SPT_METHOD_NGRAM)
         return 0;
+    if (d->method == SPT_METHOD_MTP)
+        return mtp_bytes(d, t);
     double params =
         d->layers * spt_drafter_layer_params(d, t) + d->taps * h * h;
     if (d->method == SPT_METHOD_EAGLE3)

@@ -17,9 +17,6 @@
 /* Share of the memory that weights may take before they go to the host. */
 static const double weights_share = 0.92;
 
-/* Workspace and the like beside weights and KV. Assumed. */
-static const double reserve_bytes = 2e9;
-
 /* Rejections, of the steps in which an engine restores a state. Assumed. */
 static const double rejection = 0.7;
 
@@ -240,7 +237,7 @@ double spt_serving_running(const spt_load *l, int draft_length)
     double sequence =
         spt_target_sequence_bytes(l->target, l->kv_bytes, l->context);
     double room = l->board->memory_bytes * l->boards * e->memory_use -
-                  reserve_bytes * l->boards - l->target->weight_bytes;
+                  e->reserve_gb * 1e9 * l->boards - l->target->weight_bytes;
     if (d) {
         room -= spt_drafter_weight_bytes(d, l->target);
         sequence +=

@@ -5,8 +5,12 @@
 
 #include "step.h"
 
-/* CUDA context, code and graphs. Assumed. */
-static const double reserve_bytes = 768.0 * 1024 * 1024;
+/* CUDA context, code and graphs of one board. Assumed; engines say theirs. */
+static double reserve_bytes(const spt_step *s)
+{
+    return s->where.serving ? s->where.serving->reserve_gb * 1e9
+                            : 768.0 * 1024 * 1024;
+}
 
 /* Share of the matrix rate that reading a prompt reaches. Assumed. */
 static const double prefill_share = 0.6;
@@ -55,15 +59,15 @@ double spt_step_memory_bytes(const spt_step *s, const spt_drafter *d,
     /* Activations of a layer twice, logits in fp32. */
     bytes +=
         rows * (4.0 * (double)(t->hidden + t->ffn) * 2 + (double)t->vocab * 4);
-    return bytes + reserve_bytes * spt_step_boards(s);
+    return bytes + reserve_bytes(s) * spt_step_boards(s);
 }
 
 bool spt_step_fits(const spt_step *s, const spt_drafter *d, double memory_bytes)
 {
     const spt_board *other = s->where.draft_board;
-    bool there =
-        !other || !d ||
-        drafter_bytes(s, d, s->context) + reserve_bytes <= other->memory_bytes;
+    bool there = !other || !d ||
+                 drafter_bytes(s, d, s->context) + reserve_bytes(s) <=
+                     other->memory_bytes;
     return there && memory_bytes <= s->board->memory_bytes * spt_step_boards(s);
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "drafter.h"
 #include "gguf_make.h"
 #include "mem.h"
 #include "target.h"
@@ -75,6 +76,11 @@ static void test_published_sizes(void)
                "sixteen sequences 102 of 256");
     CHECK(spt_target_experts_touched(&t, 1, 16) < 60,
           "sixteen rows of one sequence share more");
+    spt_drafter d;
+    CHECK_OK(spt_drafter_make(".", "mtp", &t, &d, &err), &err, "its drafter");
+    /* 11.5 billion of its own, in FP8; embedding and head are the target's. */
+    CHECK_NEAR(spt_drafter_weight_bytes(&d, &t) / 11.5e9, 1, 0.02,
+               "its next-token layer has all experts");
     CHECK_OK(spt_target_sized("x", 35e9, 3e9, "bf16", &t, &err), &err,
              "a shape of 35 billion weights, 3 of them for a row");
     CHECK_NEAR(spt_target_params(&t) / 35e9, 1, 0.15, "has about as many");
