@@ -98,12 +98,11 @@ static int32_t token_at(const spt_tokenizer *t, const char *text, size_t size,
                         bool specials)
 {
     int first = (uint8_t)*text;
-    for (int i = t->cut_out_first[first]; i < t->cut_out_first[first + 1];
-         i++) {
-        const token *k = &t->tokens[t->cut_out[i]];
-        if ((specials || k->kind == TOKEN_USER) && k->text.size <= size &&
-            memcmp(text, k->text.data, k->text.size) == 0)
-            return t->cut_out[i];
+    for (int i = t->cut_first[first]; i < t->cut_first[first + 1]; i++) {
+        size_t length = (size_t)t->cut_sizes[i];
+        int32_t id = length <= size ? spt_vocab_by_cut(t, text, length) : -1;
+        if (id >= 0 && (specials || t->tokens[id].kind == TOKEN_USER))
+            return id;
     }
     return -1;
 }

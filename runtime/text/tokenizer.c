@@ -185,43 +185,43 @@ static void mark_ends(spt_tokenizer *t)
     }
 }
 
-static bool is_cut_out(const token *k)
+/* First bytes below, sizes above. */
+static int by_first_and_size(const void *a, const void *b)
 {
-    return (k->kind == TOKEN_CONTROL || k->kind == TOKEN_USER) &&
-           k->text.size > 0;
+    const int32_t *x = a, *y = b;
+    return x[0] != y[0] ? x[0] - y[0] : (x[1] < y[1]) - (x[1] > y[1]);
 }
 
-/* By first byte; within a byte the longest first. */
-static int by_first_and_size(const void *a, const void *b, void *tokens)
+/* The sizes of tokens that are cut out, for each first byte. */
+static bool list_cut_sizes(spt_tokenizer *t)
 {
-    int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-    spt_text x = ((const token *)tokens)[i].text;
-    spt_text y = ((const token *)tokens)[j].text;
-    int first = (uint8_t)x.data[0] - (uint8_t)y.data[0];
-    if (first)
-        return first;
-    return x.size != y.size ? (x.size < y.size) - (x.size > y.size)
-                            : (i > j) - (i < j);
-}
-
-static bool list_cut_out(spt_tokenizer *t)
-{
-    size_t count = 0;
+    size_t count = 0, n = 0;
     for (int i = 0; i < t->size; i++)
-        count += is_cut_out(&t->tokens[i]);
-    t->cut_out = spt_arena_alloc(&t->arena, count + 1, sizeof *t->cut_out);
-    if (!t->cut_out)
+        count += spt_token_is_cut(&t->tokens[i]);
+    int32_t(*pairs)[2] = spt_calloc(count + 1, sizeof *pairs);
+    t->cut_sizes = spt_arena_alloc(&t->arena, count + 1, sizeof *t->cut_sizes);
+    if (!pairs || !t->cut_sizes) {
+        spt_free(pairs);
         return false;
-    count = 0;
-    for (int i = 0; i < t->size; i++)
-        if (is_cut_out(&t->tokens[i])) {
-            t->cut_out[count++] = i;
-            t->cut_out_first[(uint8_t)t->tokens[i].text.data[0] + 1]++;
-        }
+    }
+    for (int i = 0; i < t->size; i++) {
+        spt_text text = t->tokens[i].text;
+        if (!spt_token_is_cut(&t->tokens[i]))
+            continue;
+        pairs[n][0] = (uint8_t)text.data[0];
+        pairs[n++][1] = (int32_t)text.size;
+    }
+    qsort(pairs, count, sizeof *pairs, by_first_and_size);
+    n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i && by_first_and_size(pairs[i - 1], pairs[i]) == 0)
+            continue;
+        t->cut_sizes[n++] = pairs[i][1];
+        t->cut_first[pairs[i][0] + 1]++;
+    }
     for (int b = 0; b < 256; b++)
-        t->cut_out_first[b + 1] += t->cut_out_first[b];
-    qsort_r(t->cut_out, count, sizeof *t->cut_out, by_first_and_size,
-            t->tokens);
+        t->cut_first[b + 1] += t->cut_first[b];
+    spt_free(pairs);
     return true;
 }
 
@@ -237,7 +237,7 @@ spt_status spt_tokenizer_finish(spt_tokenizer *t, spt_error *err)
             return no_memory(t, err);
     }
     SPT_TRY(spt_vocab_index(t, err));
-    if (!list_cut_out(t))
+    if (!list_cut_sizes(t))
         return no_memory(t, err);
     find_bytes(t);
     mark_ends(t);

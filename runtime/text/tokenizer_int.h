@@ -71,19 +71,26 @@ struct spt_tokenizer {
     bool fuse_unknown; /* neighbours become one unknown */
     bool strip_first; /* decoding drops the first blank */
 
-    /* Tokens that are cut out of a text, by first byte, longest first. */
-    int32_t *cut_out;
-    int cut_out_first[257];
+    /* Tokens that are cut out of a text: by their text, and the sizes that
+       those with the same first byte have, longest first. */
+    text_map by_cut;
+    int32_t *cut_sizes;
+    int cut_first[257];
 
     int32_t begin, end; /* or -1 */
     bool adds_begin;
     const char *chat_template;
 };
 
-/* tokens[] and size are set; fills both maps. */
+/* Whether the token is cut out of a text as it is written. */
+bool spt_token_is_cut(const token *token);
+
+/* tokens[] and size are set; fills the maps. */
 spt_status spt_vocab_index(spt_tokenizer *tokenizer, spt_error *err);
 int32_t spt_vocab_by_text(const spt_tokenizer *tokenizer, const char *text,
                           size_t size);
+int32_t spt_vocab_by_cut(const spt_tokenizer *tokenizer, const char *text,
+                         size_t size);
 int32_t spt_vocab_by_bytes(const spt_tokenizer *tokenizer, const char *text,
                            size_t size);
 

@@ -71,13 +71,21 @@ static bool make_map(spt_tokenizer *t, text_map *map)
     return map->slots != NULL;
 }
 
+bool spt_token_is_cut(const token *k)
+{
+    return (k->kind == TOKEN_CONTROL || k->kind == TOKEN_USER) &&
+           k->text.size > 0;
+}
+
 spt_status spt_vocab_index(spt_tokenizer *t, spt_error *err)
 {
-    if (!make_map(t, &t->by_text) ||
+    if (!make_map(t, &t->by_text) || !make_map(t, &t->by_cut) ||
         (t->byte_level && !make_map(t, &t->by_bytes)))
         return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", t->name);
     for (int32_t id = 0; id < t->size; id++) {
         add(t, &t->by_text, false, id);
+        if (spt_token_is_cut(&t->tokens[id]))
+            add(t, &t->by_cut, false, id);
         if (t->byte_level && t->tokens[id].kind == TOKEN_NORMAL)
             add(t, &t->by_bytes, true, id);
     }
@@ -87,6 +95,11 @@ spt_status spt_vocab_index(spt_tokenizer *t, spt_error *err)
 int32_t spt_vocab_by_text(const spt_tokenizer *t, const char *text, size_t size)
 {
     return find(t, &t->by_text, false, text, size);
+}
+
+int32_t spt_vocab_by_cut(const spt_tokenizer *t, const char *text, size_t size)
+{
+    return find(t, &t->by_cut, false, text, size);
 }
 
 int32_t spt_vocab_by_bytes(const spt_tokenizer *t, const char *text,
