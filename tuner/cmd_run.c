@@ -12,12 +12,15 @@
 #include "files.h"
 #include "json.h"
 #include "run_options.h"
+#include "run_times.h"
 #include "tokenizer.h"
 
 static const char GREEN[] = "\033[32m", PLAIN[] = "\033[0m";
 
 typedef struct run {
     spt_run_options options;
+    spt_run_times times;
+    bool has_times; /* the time model knows the model's shape */
     spt_engine *engine;
     spt_session *session;
     spt_engine_info info;
@@ -166,10 +169,23 @@ static spt_status write_answer(run *r, spt_error *err)
     return status;
 }
 
+/* Where the time model has no answer drafts have their full length. */
+static void open_times(run *r)
+{
+    spt_error why;
+    spt_engine_options *o = &r->options.engine;
+    r->has_times = spt_run_times_open(&r->times, o, &why) == SPT_OK;
+    if (r->has_times) {
+        o->step_us = spt_run_times_us;
+        o->step_user = &r->times;
+    }
+}
+
 static spt_status go(run *r, spt_error *err)
 {
     double start = now();
     SPT_TRY(read_prompt(r, err));
+    open_times(r);
     SPT_TRY(spt_engine_open(&r->options.engine, &r->engine, err));
     r->open_s = now() - start;
     spt_engine_describe(r->engine, &r->info);
@@ -183,6 +199,25 @@ static spt_status go(run *r, spt_error *err)
 static double per(uint64_t a, uint64_t b)
 {
     return b ? (double)a / (double)b : 0;
+}
+
+static int middle_context(const run *r, const spt_session_stats *s)
+{
+    return (int)(r->prompt_tokens + s->tokens / 2);
+}
+
+static void print_modelled(const run *r, const spt_session_stats *s)
+{
+    if (!r->has_times || !s->tokens)
+        return;
+    spt_run_times times = r->times;
+    spt_run_cost c = spt_run_times_cost(&times, s, middle_context(r, s));
+    fprintf(stderr, "modelled for %s: %.1f us per token", times.board.name,
+            c.us_per_token);
+    if (s->drafts)
+        fprintf(stderr, ", %.2f times as fast as without drafts",
+                c.plain_us_per_token / c.us_per_token);
+    fputc('\n', stderr);
 }
 
 static void print_summary(const run *r, const spt_session_stats *s)
@@ -200,6 +235,7 @@ static void print_summary(const run *r, const spt_session_stats *s)
             r->rest_s > 0 && s->tokens > 1 ? (double)(s->tokens - 1) / r->rest_s
                                            : 0,
             clock, spt_finish_text(r->finish));
+    print_modelled(r, s);
     if (!s->drafts)
         return;
     fprintf(stderr,
@@ -232,6 +268,19 @@ static void add_drafts(cJSON *root, const spt_session_stats *s)
                                      s->accepted_at[d], s->drafted_at[d]))));
 }
 
+static void add_modelled(cJSON *root, const run *r, const spt_session_stats *s)
+{
+    if (!r->has_times || !s->tokens)
+        return;
+    spt_run_times times = r->times;
+    spt_run_cost c = spt_run_times_cost(&times, s, middle_context(r, s));
+    cJSON *gpu = cJSON_AddObjectToObject(root, "gpu_time");
+    cJSON_AddStringToObject(gpu, "evidence", "modelled");
+    cJSON_AddStringToObject(gpu, "board", times.board.name);
+    spt_json_add4(gpu, "us_per_token", c.us_per_token);
+    spt_json_add4(gpu, "speedup", c.plain_us_per_token / c.us_per_token);
+}
+
 static void print_json(const run *r, const spt_session_stats *s)
 {
     spt_buf out = {0};
@@ -253,6 +302,7 @@ static void print_json(const run *r, const spt_session_stats *s)
     spt_json_add4(time, "first_token", r->first_s);
     spt_json_add4(time, "rest", r->rest_s);
     cJSON_AddBoolToObject(root, "is_sim", r->info.is_sim);
+    add_modelled(root, r, s);
     spt_json_print(root, &out);
     puts(out.data ? out.data : "");
     spt_buf_free(&out);
@@ -277,6 +327,8 @@ int spt_cmd_run(int argc, char **argv)
     }
     spt_session_close(r.session);
     spt_engine_close(r.engine);
+    if (r.has_times)
+        spt_run_times_close(&r.times);
     spt_buf_free(&r.text);
     spt_ids_free(&r.tokens);
     return status == SPT_OK ? 0 : spt_exit_error("spectune run", &err);

@@ -40,6 +40,9 @@ is "it writes the same text" "$(query d.text)" "$plain"
 ok "in fewer steps"
 [ "$(query d.drafts.num_accepted_tokens)" -gt 2 ]
 ok "with accepted drafts"
+is "the modelled time is labelled" "$(query d.gpu_time.evidence)" modelled
+[ "$(query 'd.gpu_time.speedup > 1.5')" = true ]
+ok "and says what drafts bring"
 refused "a prompt longer than the context" 2 "fewer than the context of 4" \
     run -m "$model" -p "$prompt" -c 4 --device sim
 refused "a context beyond the model's" 2 "expected at most 8192" \
