@@ -60,8 +60,9 @@ spt_status spt_forward_estimate(const spt_model *model,
 spt_dtype spt_forward_dtype(const spt_model_config *config);
 
 /*
- * The kernels that spt_forward_open asks for: *requests, `count` of them
- * (spt_free). Loads nothing; of the limits page_size, dtype and trees matter.
+ * The kernels that spt_forward_open asks for, each once: *requests, `count` of
+ * them (spt_free). Loads nothing; of the limits page_size, dtype and trees
+ * matter.
  */
 spt_status spt_forward_kernels(const spt_model *model,
                                const spt_forward_limits *limits,

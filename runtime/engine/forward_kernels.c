@@ -270,6 +270,6 @@ spt_status spt_forward_kernels(const spt_model *model,
         return status;
     }
     *requests = l.requests;
-    *count = l.count;
+    *count = spt_kernel_requests_unique(l.requests, l.count);
     return SPT_OK;
 }

@@ -30,6 +30,19 @@ static bool same_request(const spt_kernel_request *a,
     return true;
 }
 
+size_t spt_kernel_requests_unique(spt_kernel_request *requests, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < kept && !same_request(&requests[at], &requests[i]))
+            at++;
+        if (at == kept)
+            requests[kept++] = requests[i];
+    }
+    return kept;
+}
+
 /* One entry per different request. */
 static void make_entries(spt_kernel_set *set,
                          const spt_kernel_request *requests, size_t count)

@@ -20,6 +20,9 @@ typedef struct spt_kernel_request {
     spt_config config;
 } spt_kernel_request;
 
+/* Keeps the first of equal requests, in their order; how many are left. */
+size_t spt_kernel_requests_unique(spt_kernel_request *requests, size_t count);
+
 typedef struct spt_kernel_source {
     const spt_driver *driver; /* its context is current */
     const spt_board *board; /* target of the templates; of the pack's choice */

@@ -57,6 +57,8 @@ static size_t make_kernels(const char *path, spt_kernel_made **made)
         spt_compiler_open(NULL, NULL, &compiler, &err) == SPT_OK;
     if (!good)
         exit(check_done());
+    CHECK_INT((long long)spt_kernel_requests_unique(requests, count),
+              (long long)count, "each once");
     const spt_kernel_source source = {
         .board = &board, .gen = gen, .compiler = compiler};
     *made = calloc(count, sizeof **made);
