@@ -68,4 +68,8 @@ planted all-ties "token of row" sample.cu 's/ && rank \* cut.one < cut.rest//' \
     sample rows=70 threads=256
 planted halves-swapped "out of row" packed_decode.cu 's/n\[i\] |= (word_at(unit, 128 + lane) >> (half/n[i] |= (word_at(unit, 128 + lane) >> (16 - half/' \
     embedding weight=q5_1 packed=true rows=20
+planted any-child "of row" accept.cu 's/ && parent == at//' \
+    accept tree=true tokens=32 rows=200
+planted nothing-equals-nothing "of row" accept.cu 's/draft >= 0 && //' \
+    accept rows=200
 tap_done
