@@ -138,8 +138,7 @@ struct Block {
 
     __device__ __forceinline__ void decode(const Unit &unit, int block)
     {
-        weights(a[0], unit, block, 0);
-        weights(a[1], unit, block, 1);
+        weights(a, unit, block);
 //% if WEIGHT ~= "half" then
 #pragma unroll
         for (int i = 0; i < GROUPS; i++)
@@ -287,20 +286,19 @@ __device__ __forceinline__ void finish(const LinearArgs &args, const Tile (&acc)
             for (int i = 0; i < 4; i++)
                 part[(tile * 8 + lane % 4 * 2 + i % 2) * MERGE_STRIDE + p * 16 + lane / 4 + i / 2 * 8] = acc[p][tile][i];
     __syncthreads();
-    int first_row = blockIdx.x * ROWS;
-    int items = min(ROWS, args.rows - first_row) * OUTPUTS;
-    for (int item = threadIdx.x; item < items; item += THREADS) {
-        int row = item / OUTPUTS, column = item % OUTPUTS;
-        int output = blockIdx.y * OUTPUTS + column;
-        if (output >= args.outputs)
+    for (int item = threadIdx.x; item < ROWS * OUTPUTS; item += THREADS) {
+        /* 16 outputs of a row; rows r and r + 4 use all banks together. */
+        int group = item / 16 / ROWS, i = item / 16 % ROWS;
+        int local = i / 8 * 8 + i % 2 * 4 + i / 2 % 4;
+        int row = blockIdx.x * ROWS + local;
+        int output = blockIdx.y * OUTPUTS + group * 16 + item % 16;
+        if (row >= args.rows || output >= args.outputs)
             continue;
-//% if GATE == "none" then
-        float value = merged(row, column);
-//% else
-        int feature = column / 16 * 32 + column % 16;
-        float value = __fmul_rn(gate_of(merged(row, feature)), merged(row, feature + 16));
+        int feature = group * (FEATURES / OUTPUTS * 16) + item % 16;
+        float value = merged(local, feature);
+//% if GATE ~= "none" then
+        value = __fmul_rn(gate_of(value), merged(local, feature + 16));
 //% end
-        row += first_row;
         if (args.bias)
             value = __fadd_rn(value, args.bias[output]);
         if (args.residual)

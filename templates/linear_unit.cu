@@ -114,37 +114,39 @@ __device__ __forceinline__ unsigned decode(const Unit &unit, int block, int i, i
     return numbers;
 }
 
-/* The A operand of mma i of a block of 32 inputs. */
-__device__ __forceinline__ void weights(unsigned (&a)[1][4], const Unit &unit, int block, int i)
+/* The A operands of both mma of a block of 32 inputs. */
+__device__ __forceinline__ void weights(unsigned (&a)[2][1][4], const Unit &unit, int block)
 {
 #pragma unroll
-    for (int reg = 0; reg < 4; reg++)
-        a[0][reg] = decode(unit, block, i, reg % 2, reg / 2);
+    for (int i = 0; i < 8; i++)
+        a[i / 4][0][i % 4] = decode(unit, block, i / 4, i % 2, i / 2 % 2);
 }
 //% elseif BITS == 8 then
 /*
  * Bytes, 128 above their value. In fp16 one float holds a byte; in bf16 two
  * floats hold its nibbles, and two mma add them.
  */
-__device__ __forceinline__ void weights(unsigned (&a)[${PLANES}][4], const Unit &unit, int block, int i)
+__device__ __forceinline__ void weights(unsigned (&a)[2][${PLANES}][4], const Unit &unit, int block)
 {
-    unsigned word[2];
-    load_shared2(word[0], word[1], unit.address + block * 512 + i * 8);
+    unsigned words[4]; /* (mma, output half) */
+    load_shared4(words, unit.address + block * 512);
 #pragma unroll
-    for (int reg = 0; reg < 4; reg++) {
-        int shift = reg / 2 * 8;
+    for (int i = 0; i < 8; i++) {
+        unsigned word = words[i / 4 * 2 + i % 2];
+        int shift = i / 2 % 2 * 8;
 //% if DTYPE == "bf16" then
-        a[0][reg] = pick(word[reg % 2] >> shift, 0x000f000fu, 0x43004300u);
-        a[1][reg] = pick(word[reg % 2] >> (shift + 4), 0x000f000fu, 0x45004500u);
+        a[i / 4][0][i % 4] = pick(word >> shift, 0x000f000fu, 0x43004300u);
+        a[i / 4][1][i % 4] = pick(word >> (shift + 4), 0x000f000fu, 0x45004500u);
 //% else
-        a[0][reg] = pick(word[reg % 2] >> shift, 0x00ff00ffu, 0x64006400u);
+        a[i / 4][0][i % 4] = pick(word >> shift, 0x00ff00ffu, 0x64006400u);
 //% end
     }
 }
 //% else
-__device__ __forceinline__ void weights(unsigned (&a)[1][4], const Unit &unit, int block, int i)
+__device__ __forceinline__ void weights(unsigned (&a)[2][1][4], const Unit &unit, int block)
 {
-    load_shared4(a[0], unit.address + block * 1024 + i * 512);
+    load_shared4(a[0][0], unit.address + block * 1024);
+    load_shared4(a[1][0], unit.address + block * 1024 + 512);
 }
 //% end
 //% if WEIGHT ~= "half" then

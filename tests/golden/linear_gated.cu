@@ -246,14 +246,14 @@ __device__ __forceinline__ unsigned decode(const Unit &unit, int block, int i, i
     return numbers;
 }
 
-/* The A operand of mma i of a block of 32 inputs. */
-__device__ __forceinline__ void weights(unsigned (&a)[1][4], const Unit &unit, int block, int i)
+/* The A operands of both mma of a block of 32 inputs. */
+__device__ __forceinline__ void weights(unsigned (&a)[2][1][4], const Unit &unit, int block)
 {
 #pragma unroll
-    for (int reg = 0; reg < 4; reg++)
-        a[0][reg] = decode(unit, block, i, reg % 2, reg / 2);
+    for (int i = 0; i < 8; i++)
+        a[i / 4][0][i % 4] = decode(unit, block, i / 4, i % 2, i / 2 % 2);
 }
-#line 152 "templates/linear_unit.cu"
+#line 154 "templates/linear_unit.cu"
 /* The float of the lower or upper half of a word. */
 __device__ __forceinline__ float half_of(unsigned word, int upper)
 {
@@ -269,11 +269,11 @@ __device__ __forceinline__ float half_of(unsigned word, int upper)
 /* Of output half `half`: the scale of a group and what its sum of x weighs. */
 __device__ __forceinline__ void scales(float &scale, float &offset, const Unit &unit, int group, int half)
 {
-#line 173 "templates/linear_unit.cu"
+#line 175 "templates/linear_unit.cu"
     int small = static_cast<int>(unit.scale[half] << (24 - 8 * group)) >> 24;
     scale = __fmul_rn(half_of(unit.block[0], half), __int2float_rn(small));
     offset = __fmul_rn(-BIAS, scale);
-#line 184 "templates/linear_unit.cu"
+#line 186 "templates/linear_unit.cu"
 }
 #line 45 "templates/linear.cu"
 /* What a lane copies: its pieces of x and of the panels. */
@@ -364,17 +364,16 @@ struct Block {
 #line 139 "templates/linear.cu"
     __device__ __forceinline__ void decode(const Unit &unit, int block)
     {
-        weights(a[0], unit, block, 0);
-        weights(a[1], unit, block, 1);
-#line 144 "templates/linear.cu"
+        weights(a, unit, block);
+#line 143 "templates/linear.cu"
 #pragma unroll
         for (int i = 0; i < GROUPS; i++)
             scales(scale[i / 2][i % 2], offset[i / 2][i % 2], unit, block * (GROUPS / 2) + i / 2, i % 2);
-#line 148 "templates/linear.cu"
+#line 147 "templates/linear.cu"
     }
 };
 
-#line 152 "templates/linear.cu"
+#line 151 "templates/linear.cu"
 constexpr int GROUP_MMAS = 4 / GROUPS; /* of a block: both, or one */
 
 /* Sums of a group of x: products with ones. */
@@ -404,11 +403,11 @@ __device__ __forceinline__ void add_group(Tile &acc, const Block &block, const u
     }
 }
 
-#line 182 "templates/linear.cu"
+#line 181 "templates/linear.cu"
 /* 32 inputs of all panels onto one tile's accumulators. */
 __device__ __forceinline__ void add_block(Tile (&acc)[PANELS][N_TILES], const Block (&blocks)[PANELS], const unsigned (&x)[2][2], int tile)
 {
-#line 186 "templates/linear.cu"
+#line 185 "templates/linear.cu"
 #pragma unroll
     for (int group = 0; group < GROUPS / 2; group++) {
         Tile sum;
@@ -417,7 +416,7 @@ __device__ __forceinline__ void add_block(Tile (&acc)[PANELS][N_TILES], const Bl
         for (int p = 0; p < PANELS; p++)
             add_group(acc[p][tile], blocks[p], x, sum, group);
     }
-#line 201 "templates/linear.cu"
+#line 200 "templates/linear.cu"
 }
 
 __device__ __forceinline__ void add_unit(Tile (&acc)[PANELS][N_TILES], unsigned stage)
@@ -491,14 +490,14 @@ __device__ __forceinline__ float gate_of(float x)
     asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(e) : "f"(__fmul_rn(z, -LOG2_E)));
     return __fmul_rn(x, __frcp_rn(__fadd_rn(1.0f, e)));
 }
-#line 265 "templates/linear.cu"
+#line 264 "templates/linear.cu"
 __device__ __forceinline__ void store(const LinearArgs &args, int row, int output, float value)
 {
-#line 270 "templates/linear.cu"
+#line 269 "templates/linear.cu"
     half_t bits;
     asm("cvt.rn.f16.f32 %0, %1;\n" : "=h"(bits) : "f"(value));
     args.out[row * args.out_stride + output] = bits;
-#line 274 "templates/linear.cu"
+#line 273 "templates/linear.cu"
 }
 
 /* Merges the warps and writes what they have in common: rows x OUTPUTS. */
@@ -515,18 +514,19 @@ __device__ __forceinline__ void finish(const LinearArgs &args, const Tile (&acc)
             for (int i = 0; i < 4; i++)
                 part[(tile * 8 + lane % 4 * 2 + i % 2) * MERGE_STRIDE + p * 16 + lane / 4 + i / 2 * 8] = acc[p][tile][i];
     __syncthreads();
-    int first_row = blockIdx.x * ROWS;
-    int items = min(ROWS, args.rows - first_row) * OUTPUTS;
-    for (int item = threadIdx.x; item < items; item += THREADS) {
-        int row = item / OUTPUTS, column = item % OUTPUTS;
-        int output = blockIdx.y * OUTPUTS + column;
-        if (output >= args.outputs)
+    for (int item = threadIdx.x; item < ROWS * OUTPUTS; item += THREADS) {
+        /* 16 outputs of a row; rows r and r + 4 use all banks together. */
+        int group = item / 16 / ROWS, i = item / 16 % ROWS;
+        int local = i / 8 * 8 + i % 2 * 4 + i / 2 % 4;
+        int row = blockIdx.x * ROWS + local;
+        int output = blockIdx.y * OUTPUTS + group * 16 + item % 16;
+        if (row >= args.rows || output >= args.outputs)
             continue;
+        int feature = group * (FEATURES / OUTPUTS * 16) + item % 16;
+        float value = merged(local, feature);
 #line 300 "templates/linear.cu"
-        int feature = column / 16 * 32 + column % 16;
-        float value = __fmul_rn(gate_of(merged(row, feature)), merged(row, feature + 16));
-#line 303 "templates/linear.cu"
-        row += first_row;
+        value = __fmul_rn(gate_of(value), merged(local, feature + 16));
+#line 302 "templates/linear.cu"
         if (args.bias)
             value = __fadd_rn(value, args.bias[output]);
         if (args.residual)

@@ -210,10 +210,11 @@ __device__ __forceinline__ unsigned pick(unsigned word, unsigned mask, unsigned 
     return d;
 }
 
-#line 145 "templates/linear_unit.cu"
-__device__ __forceinline__ void weights(unsigned (&a)[1][4], const Unit &unit, int block, int i)
+#line 146 "templates/linear_unit.cu"
+__device__ __forceinline__ void weights(unsigned (&a)[2][1][4], const Unit &unit, int block)
 {
-    load_shared4(a[0], unit.address + block * 1024 + i * 512);
+    load_shared4(a[0][0], unit.address + block * 1024);
+    load_shared4(a[1][0], unit.address + block * 1024 + 512);
 }
 #line 45 "templates/linear.cu"
 /* What a lane copies: its pieces of x and of the panels. */
@@ -298,23 +299,22 @@ struct Block {
 #line 139 "templates/linear.cu"
     __device__ __forceinline__ void decode(const Unit &unit, int block)
     {
-        weights(a[0], unit, block, 0);
-        weights(a[1], unit, block, 1);
-#line 148 "templates/linear.cu"
+        weights(a, unit, block);
+#line 147 "templates/linear.cu"
     }
 };
 
-#line 182 "templates/linear.cu"
+#line 181 "templates/linear.cu"
 /* 32 inputs of all panels onto one tile's accumulators. */
 __device__ __forceinline__ void add_block(Tile (&acc)[PANELS][N_TILES], const Block (&blocks)[PANELS], const unsigned (&x)[2][2], int tile)
 {
-#line 195 "templates/linear.cu"
+#line 194 "templates/linear.cu"
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
         for (int p = 0; p < PANELS; p++)
             mma(acc[p][tile], blocks[p].a[i][0], x[i], acc[p][tile]);
-#line 201 "templates/linear.cu"
+#line 200 "templates/linear.cu"
 }
 
 __device__ __forceinline__ void add_unit(Tile (&acc)[PANELS][N_TILES], unsigned stage)
@@ -376,12 +376,12 @@ __device__ __forceinline__ float merged(int row, int feature)
     return sum;
 }
 
-#line 265 "templates/linear.cu"
+#line 264 "templates/linear.cu"
 __device__ __forceinline__ void store(const LinearArgs &args, int row, int output, float value)
 {
-#line 268 "templates/linear.cu"
+#line 267 "templates/linear.cu"
     args.out[row * args.out_stride + output] = value;
-#line 274 "templates/linear.cu"
+#line 273 "templates/linear.cu"
 }
 
 /* Merges the warps and writes what they have in common: rows x OUTPUTS. */
@@ -398,17 +398,17 @@ __device__ __forceinline__ void finish(const LinearArgs &args, const Tile (&acc)
             for (int i = 0; i < 4; i++)
                 part[(tile * 8 + lane % 4 * 2 + i % 2) * MERGE_STRIDE + p * 16 + lane / 4 + i / 2 * 8] = acc[p][tile][i];
     __syncthreads();
-    int first_row = blockIdx.x * ROWS;
-    int items = min(ROWS, args.rows - first_row) * OUTPUTS;
-    for (int item = threadIdx.x; item < items; item += THREADS) {
-        int row = item / OUTPUTS, column = item % OUTPUTS;
-        int output = blockIdx.y * OUTPUTS + column;
-        if (output >= args.outputs)
+    for (int item = threadIdx.x; item < ROWS * OUTPUTS; item += THREADS) {
+        /* 16 outputs of a row; rows r and r + 4 use all banks together. */
+        int group = item / 16 / ROWS, i = item / 16 % ROWS;
+        int local = i / 8 * 8 + i % 2 * 4 + i / 2 % 4;
+        int row = blockIdx.x * ROWS + local;
+        int output = blockIdx.y * OUTPUTS + group * 16 + item % 16;
+        if (row >= args.rows || output >= args.outputs)
             continue;
-#line 298 "templates/linear.cu"
-        float value = merged(row, column);
-#line 303 "templates/linear.cu"
-        row += first_row;
+        int feature = group * (FEATURES / OUTPUTS * 16) + item % 16;
+        float value = merged(local, feature);
+#line 302 "templates/linear.cu"
         if (args.bias)
             value = __fadd_rn(value, args.bias[output]);
         if (args.residual)

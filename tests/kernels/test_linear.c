@@ -402,6 +402,11 @@ static void prove(spt_machine *machine, const spt_builder *builder,
         CHECK(same_bits(&b, all, out, &err), "%s has bits of its own row",
               name);
     }
+    spt_sim_counters n;
+    spt_sim_counters_get(&n);
+    CHECK(n.l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld == 0 &&
+              n.l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st == 0,
+          "%s has no bank conflicts", name);
     spt_sim_report report;
     bool clean = spt_sim_report_count() == 0;
     CHECK(clean, "%s: sim reports nothing", name);
