@@ -96,6 +96,82 @@ static void stmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access_finish(&a);
 }
 
+/* A row of 16 elements of 4 or 6 bits, from the low bits up, to bytes. */
+static void widen_row(uint8_t *row, unsigned bits)
+{
+    uint8_t packed[17] = {0};
+    memcpy(packed, row, 16);
+    for (unsigned i = 0; i < 16; i++) {
+        unsigned at = i * bits;
+        uint32_t word = packed[at / 8] | (uint32_t)packed[at / 8 + 1] << 8;
+        row[i] = (uint8_t)(word >> at % 8 & ((1u << bits) - 1));
+    }
+}
+
+/*
+ * Bytes. m8n16: lane l of register i has row 8i + l/4, bytes 4*(l%4) on.
+ * m16n16.trans: lane l of register i has column l/4 + 8*(i%2) of matrix i/2,
+ * its rows 4*(l%4) on.
+ */
+static void ldmatrix_bytes(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                           uint32_t exec)
+{
+    const ptx_insn *src = in->src;
+    const sim_arg *d = &in->args->arg[in->args->first[0]];
+    bool trans = ptx_has(src, PTX_MOD_M16N16);
+    unsigned n = matrices(src), rows = n * (trans ? 16 : 8);
+    unsigned bits = src->n_types < 2                 ? 8
+                    : src->types[1] == PTX_B6X16_P32 ? 6
+                                                     : 4;
+    uint8_t row[SIM_LANES][16];
+    sim_access a;
+    if (!sim_whole_warp(w, in, exec) && !exec)
+        return;
+    start(&a, in, w, (uint32_t)((UINT64_C(1) << rows) - 1), 16, false,
+          w->launch->args.checks);
+    sim_access_addresses(&in->args->arg[in->args->first[1]], w, regs, a.addr);
+    sim_access_resolve(&a, src->space);
+    for (unsigned r = 0; r < rows; r++) {
+        memcpy(row[r], a.at[r], 16);
+        if (bits < 8)
+            widen_row(row[r], bits);
+    }
+    for (unsigned i = 0; i < (trans ? 2 * n : n); i++) {
+        uint32_t out[SIM_LANES];
+        for (unsigned l = 0; l < SIM_LANES; l++) {
+            uint8_t byte[4];
+            for (unsigned b = 0; b < 4; b++)
+                byte[b] =
+                    trans ? row[i / 2 * 16 + l % 4 * 4 + b][l / 4 + 8 * (i % 2)]
+                          : row[8 * i + l / 4][l % 4 * 4 + b];
+            memcpy(&out[l], byte, 4);
+        }
+        put(SIM_U32(d[i].slot), out, exec);
+    }
+}
+
+/* m16n8.trans: a lane's bytes b are rows 2*(l%4) + b%2 of columns l/4 and,
+   for b over 1, l/4 + 8 of the matrix that it becomes. */
+static void stmatrix_bytes(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                           uint32_t exec)
+{
+    const sim_arg *from = &in->args->arg[in->args->first[1]];
+    unsigned n = matrices(in->src);
+    sim_access a;
+    if (!sim_whole_warp(w, in, exec) && !exec)
+        return;
+    start(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16, true,
+          w->launch->args.checks);
+    sim_access_addresses(&in->args->arg[in->args->first[0]], w, regs, a.addr);
+    sim_access_resolve(&a, in->src->space);
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned l = 0; l < SIM_LANES; l++)
+            for (unsigned b = 0; b < 4; b++)
+                a.at[8 * i + l % 4 * 2 + b % 2][l / 4 + b / 2 * 8] =
+                    (uint8_t)(SIM_U32(from[i].slot)[l] >> 8 * b);
+    sim_access_finish(&a);
+}
+
 static void op_ldmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
                         uint32_t exec)
 {
@@ -300,11 +376,11 @@ sim_op sim_matrix_op(const ptx_insn *insn, bool checks)
     switch (insn->op) {
     case PTX_OP_LDMATRIX:
         if (insn->types[0] != PTX_B16)
-            return NULL;
+            return ldmatrix_bytes;
         return checks ? op_ldmatrix_checked : op_ldmatrix;
     case PTX_OP_STMATRIX:
         if (insn->types[0] != PTX_B16)
-            return NULL;
+            return stmatrix_bytes;
         return checks ? op_stmatrix_checked : op_stmatrix;
     case PTX_OP_MOVMATRIX:
         return op_movmatrix;

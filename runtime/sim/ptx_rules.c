@@ -296,6 +296,28 @@ static spt_status check_selector(ptx_parser *parser)
                                  : "the selector must be 0 to 3");
 }
 
+/* Shapes by the elements' type; bytes are transposed in 16 rows or columns. */
+static spt_status check_matrix_move(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    bool load = insn->op == PTX_OP_LDMATRIX, b16 = insn->types[0] == PTX_B16;
+    bool trans = ptx_has(insn, PTX_MOD_TRANS);
+    bool square = ptx_has(insn, PTX_MOD_M16N16);
+    SPT_TRY(expect(parser,
+                   b16 == (insn->types[0] != PTX_B8 && insn->n_types < 2),
+                   "two types are for .b8x16"));
+    SPT_TRY(expect(parser, b16 == ptx_has(insn, PTX_MOD_M8N8),
+                   "m8n8 is for .b16, and only that"));
+    if (b16)
+        return SPT_OK;
+    SPT_TRY(expect(parser, trans == (square || !load),
+                   ".m16n16 and .m16n8 are transposed, .m8n16 is not"));
+    SPT_TRY(expect(parser, !load || square || insn->n_types == 2,
+                   ".m8n16 is for 4 and 6 bits"));
+    return expect(parser, !square || !ptx_has(insn, PTX_MOD_X4),
+                  ".m16n16 has .x1 and .x2");
+}
+
 static spt_status check_fence(ptx_parser *parser)
 {
     const ptx_insn *insn = &parser->insn;
@@ -389,6 +411,9 @@ static spt_status check_own(ptx_parser *parser)
     case PTX_OP_MMA_SP:
         SPT_TRY(check_selector(parser));
         return check_mma(parser);
+    case PTX_OP_LDMATRIX:
+    case PTX_OP_STMATRIX:
+        return check_matrix_move(parser);
     case PTX_OP_FENCE:
         return check_fence(parser);
     case PTX_OP_ALLOCA:
