@@ -211,11 +211,17 @@ double spt_model_gemm_us(const spt_board *b, double m, double n, double k,
     return gemm_us(b, &g);
 }
 
-/* Share of the weights that measurements found in L2: the copies that they
-   went through in turn fill L2, and leave it the less the more they exceed
-   it. */
+/*
+ * Share of the weights that measurements found in L2: the copies that they
+ * went through in turn fill L2, and stay there the less the more they exceed
+ * it. The data-centre chips, whose L2 has two partitions, find nothing.
+ */
 static double held_share(const spt_board *b, double weight_bytes)
 {
+    bool two_partitions = b->cc_major == 9 || b->cc_major == 10 ||
+                          (b->cc_major == 8 && b->cc_minor == 0);
+    if (two_partitions || b->time.linear_hold <= 0)
+        return 0;
     double copies = ceil_div(b->l2_bytes, weight_bytes);
     double beyond = copies * weight_bytes / b->l2_bytes - 1;
     return max2(0, 1 - beyond / b->time.linear_hold);
@@ -224,9 +230,8 @@ static double held_share(const spt_board *b, double weight_bytes)
 double spt_model_engine_gemm_us(const spt_board *b, double m, double n,
                                 double k, double bits)
 {
-    double weights = n * k * bits / 8, rows = m * (n + k) * 2, held = 0;
-    if (b->time.linear_hold > 0)
-        held = held_share(b, weights) * weights;
+    double weights = n * k * bits / 8, rows = m * (n + k) * 2;
+    double held = held_share(b, weights) * weights;
     gemm g = {.m = m, .n = n, .k = k, .weight_bits = bits};
     g.memory_us =
         held / (b->time.linear_l2 * b->l2_gbps * 1e3) +

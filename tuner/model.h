@@ -9,6 +9,8 @@
 #ifndef SPT_MODEL_H
 #define SPT_MODEL_H
 
+#include <stdbool.h>
+
 #include "board.h"
 
 /* Attention of one layer for a batch of equal sequences. */
@@ -42,9 +44,12 @@ double spt_model_workspace_bytes(const spt_attention_shape *shape, int chunk);
  * Microseconds of one decode attention (draft_length 0) as a serving engine
  * runs it again and again on the same KV: what calibration data hold. With
  * what stands around it: Q, K and V prepared, KV appended, launches.
+ * one_buffer: K and V of the run were the same memory, so that a kernel which
+ * reads both for a few tokens at a time finds V in L2.
  */
 double spt_model_engine_attention_us(const spt_board *board,
-                                     const spt_attention_shape *shape);
+                                     const spt_attention_shape *shape,
+                                     bool one_buffer);
 
 /* Microseconds of C[m, n] = A[m, k] * W[n, k], weights of that many bits. */
 double spt_model_gemm_us(const spt_board *board, double m, double n, double k,
@@ -52,7 +57,7 @@ double spt_model_gemm_us(const spt_board *board, double m, double n, double k,
 
 /*
  * The same by the kernels of a serving engine as calibration data have it:
- * where linear_hold says so, part of the weights comes from L2.
+ * on chips with one L2 partition part of the weights was still in L2.
  */
 double spt_model_engine_gemm_us(const spt_board *board, double m, double n,
                                 double k, double bits);

@@ -32,7 +32,7 @@ static const double merge_us = 0.12;
 typedef struct work {
     double units, heads; /* KV heads, query heads, times sequences */
     double tokens, row_bytes; /* row: K of one token */
-    double kv_bytes;
+    double kv_bytes, distinct_bytes; /* distinct: K and V may be one buffer */
 } work;
 
 static double most(double a, double b)
@@ -45,12 +45,12 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-static double memory_us(const spt_board *b, const work *w, double dram_share)
+static double memory_us(const spt_board *b, double bytes, double dram_share)
 {
-    bool held = w->kv_bytes < held_share * b->l2_bytes;
+    bool held = bytes < held_share * b->l2_bytes;
     double rate =
         held ? b->time.l2_share * b->l2_gbps : dram_share * b->dram_gbps;
-    return w->kv_bytes / (rate * 1e3);
+    return bytes / (rate * 1e3);
 }
 
 static double grouped_splits(const spt_board *b, const work *w)
@@ -80,7 +80,7 @@ static double grouped_us(const spt_board *b, const work *w)
         .fixed_us = t->attend_wave * b->wave_us,
         .full_us = steps * step_us,
         .rest_us = steps * step_us,
-        .memory_us = memory_us(b, w, t->attend_dram),
+        .memory_us = memory_us(b, w->distinct_bytes, t->attend_dram),
     };
     double merge = splits > 1 ? t->attend_split_us + merge_us * splits : 0;
     return merge + spt_waves_us(&waves);
@@ -102,7 +102,7 @@ static double vector_us(const spt_board *b, const work *w)
         .fixed_us = t->vector_wave * b->wave_us,
         .full_us = cta_us,
         .rest_us = cta_us,
-        .memory_us = memory_us(b, w, t->vector_dram),
+        .memory_us = memory_us(b, w->kv_bytes, t->vector_dram),
     };
     double us = spt_waves_us(&waves);
     if (splits > 1)
@@ -111,7 +111,8 @@ static double vector_us(const spt_board *b, const work *w)
 }
 
 double spt_model_engine_attention_us(const spt_board *b,
-                                     const spt_attention_shape *s)
+                                     const spt_attention_shape *s,
+                                     bool one_buffer)
 {
     work w = {
         .units = (double)s->batch * s->kv_heads,
@@ -120,6 +121,7 @@ double spt_model_engine_attention_us(const spt_board *b,
         .row_bytes = s->head_dim * s->element_bytes,
     };
     w.kv_bytes = 2 * w.units * w.tokens * w.row_bytes;
+    w.distinct_bytes = one_buffer ? w.kv_bytes / 2 : w.kv_bytes;
     double blocks = w.units * most(1, floor(w.tokens / BLOCK_TOKENS));
     bool vector = b->cc_major != 10 &&
                   (s->q_heads == s->kv_heads || 4 * blocks < b->sm_count);

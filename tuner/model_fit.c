@@ -10,6 +10,7 @@
 #include "model_fit.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@ enum {
     DIMENSIONS = SPT_TIME_CONSTANTS,
     RESTARTS = 3,
     STEPS_PER_DIMENSION = 40,
-    JOINT_ROWS = 1000, /* of a board, in the fit of all boards together */
+    FIRST_ROWS = 600, /* of a board in the first round */
+    JOINT_ROWS = 1000, /* in the last, of all boards together */
 };
 
 static const double row_cap = 1, pull = 0.002;
@@ -208,13 +210,14 @@ static void search_grid(fit *f)
 }
 
 /* Searches from constants, writes back those of the operator. */
-static void run(fit *f, spt_time_constants *constants)
+static void run(fit *f, size_t last_rows, spt_time_constants *constants)
 {
     f->now = f->start = *constants;
     for (int i = 0; i < SPT_TIME_CONSTANTS; i++)
         if (spt_time_constant_rows[i].op == f->op && !on_grid(i))
             f->rows[f->n++] = i;
     for (int round = 0; round < 2; round++) {
+        f->most_rows = round == 0 ? FIRST_ROWS : last_rows;
         search_grid(f);
         minimise(f);
     }
@@ -234,14 +237,13 @@ static spt_status fit_operator(const spt_measured_set *set,
     if (!f)
         return spt_fail(err, SPT_E_MEMORY, "fit: out of memory");
     f->op = op;
-    f->most_rows = only ? (size_t)-1 / 2 : JOINT_ROWS;
     for (size_t i = 0; i < set->count; i++) {
         const spt_measured *m = &set->list[i];
         if (m->op == op && (!only || strcmp(m->board.name, only) == 0))
             f->boards[f->n_boards++] = m;
     }
     if (f->n_boards)
-        run(f, &e->constants);
+        run(f, only ? SIZE_MAX / 2 : JOINT_ROWS, &e->constants);
     spt_status status = SPT_OK;
     double sum = 0;
     for (size_t i = 0; i < f->n_boards && status == SPT_OK; i++) {

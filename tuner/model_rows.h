@@ -21,6 +21,7 @@
 
 typedef struct spt_measured_row {
     spt_attention_shape shape; /* SPT_TIME_ATTENTION */
+    bool one_buffer; /* K and V were the same memory */
     double m, n, k, bits; /* SPT_TIME_GEMM */
     double us;
 } spt_measured_row;

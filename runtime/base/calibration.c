@@ -12,8 +12,8 @@ static const char generic[] = "generic";
 static const char *const operator_names[] = {"attention", "gemm"};
 enum { FILE_MAX = 1 << 20 };
 
-/* Distances of an entry from a board; the minor numbers may differ by 3. */
-enum { OWN = 0, NEAR = 1, MINOR_NEAR = 3, GENERIC = 100, NEVER = 1000 };
+/* Distances of an entry from a board. */
+enum { OWN = 0, NEAR = 1, GENERIC = 100, NEVER = 1000 };
 
 const spt_time_constant spt_time_constant_rows[SPT_TIME_CONSTANTS] = {
 #define SPT_TIME_CONSTANT(field, op, unit, min, max, start, meaning) \
@@ -222,15 +222,24 @@ spt_status spt_calibration_write(const char *path, const spt_calibration *c,
     return status;
 }
 
+/* Compute capabilities with the same matrix instructions and limits. */
+static int sm_kind(int major, int minor)
+{
+    bool small = major == 12 || (major == 8 && minor >= 6);
+    return small ? 12 : major;
+}
+
 static int distance(const spt_board *board, const spt_calibration_entry *e)
 {
     if (strcmp(e->constants.fitted_on, generic) == 0)
         return GENERIC;
     if (strcmp(e->constants.fitted_on, board->name) == 0)
         return OWN;
-    int minor = abs(e->cc_minor - board->cc_minor);
-    return e->cc_major == board->cc_major && minor <= MINOR_NEAR ? NEAR + minor
-                                                                 : NEVER;
+    int kind = sm_kind(board->cc_major, board->cc_minor);
+    if (kind != sm_kind(e->cc_major, e->cc_minor))
+        return NEVER;
+    return NEAR + abs(10 * (e->cc_major - board->cc_major) + e->cc_minor -
+                      board->cc_minor);
 }
 
 bool spt_calibrate(spt_board *board, const spt_calibration *c)

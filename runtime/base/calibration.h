@@ -65,9 +65,10 @@ spt_status spt_calibration_write(const char *path, const spt_calibration *c,
 void spt_time_constants_start(spt_time_constants *c);
 
 /*
- * Sets board->time to the entry of this board; or of one with the nearest
- * compute capability (same major number, minor within 3: the same kernels);
- * or to the generic entry. False, and untouched, where there is none.
+ * Sets board->time to the entry of this board; or of the nearest compute
+ * capability with the same kind of SM (8.6, 8.9 and 12 count as one: they have
+ * the same matrix instructions and limits); or to the generic entry. False,
+ * and untouched, where there is none.
  */
 bool spt_calibrate(spt_board *board, const spt_calibration *c);
 
