@@ -107,6 +107,23 @@ $(BUILD)/libtuner.a: $(TUNER_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
+# The same without templates, Lua and NVRTC: gen/none stands for gen.
+SLIM_OBJ := $(filter-out $(BUILD)/gen/% \
+  $(BUILD)/runtime/kernels/kernel_set_jit.o,$(LIB_OBJ)) \
+  $(BUILD)/gen/config.o $(BUILD)/gen/none/pack_only.o
+$(BUILD)/gen/none/print_boards: gen/none/print_boards.c $(BUILD)/libspectune.a
+	@mkdir -p $(dir $@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $^ $(LDLIBS)
+$(BUILD)/gen/none/board_bytes.inc: $(BUILD)/gen/none/print_boards \
+  $(wildcard archs/*.lua)
+	$(Q)$< . > $@
+$(BUILD)/gen/none/pack_only.o: $(BUILD)/gen/none/board_bytes.inc
+$(BUILD)/gen/none/pack_only.o: CPPFLAGS += -I$(BUILD)/gen/none
+$(BUILD)/libspectune-slim.so: $(SLIM_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libspectune.so.0 -Wl,-z,defs \
+	  -o $@ $^ $(filter-out -llua%,$(LDLIBS))
+
 $(BUILD)/libspectune.so: $(LIB_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libspectune.so.0 -o $@ $^ $(LDLIBS)
@@ -176,7 +193,10 @@ test: deps
 	@BUILD=$(BUILD) tests/run
 
 ## unit: build the test programs
-unit: $(UNIT) $(FUZZ) $(BUILD)/spectune
+unit: $(UNIT) $(FUZZ) $(BUILD)/spectune $(BUILD)/libspectune-slim.so
+
+## slim: libspectune-slim.so, kernels from packs alone, without Lua and NVRTC
+slim: $(BUILD)/libspectune-slim.so
 
 ## sweep: the main command for every arch, head grouping and head dim
 sweep: deps

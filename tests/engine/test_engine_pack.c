@@ -1,7 +1,9 @@
 /*
  * An engine that takes its kernels from a pack alone writes what one writes
- * that makes them; a pack that lacks one is refused by its name.
+ * that makes them, and so does the library that has no templates; a pack that
+ * lacks a kernel is refused by its name.
  */
+#include <dlfcn.h>
 #include <stdlib.h>
 
 #include "forward.h"
@@ -71,10 +73,52 @@ static size_t make_kernels(const char *path, spt_kernel_made **made)
     return good ? count : 0;
 }
 
-static void answer(const tiny_model *t, const spt_engine_options *options,
-                   tiny_answer *a)
+/* The public calls of a library: this program's own, or one that is opened. */
+typedef struct library {
+#define CALLS(X)          \
+    X(spt_engine_open)    \
+    X(spt_engine_close)   \
+    X(spt_session_open)   \
+    X(spt_session_sync)   \
+    X(spt_session_answer) \
+    X(spt_engine_step) X(spt_session_finish) X(spt_session_close)
+#define X(name) __typeof__(name) *name;
+    CALLS(X)
+#undef X
+} library;
+
+static const library own = {
+#define X(name) name,
+    CALLS(X)
+#undef X
+};
+
+/* libspectune-slim.so beside the folder of this program. */
+static bool open_slim(library *slim)
 {
-    spt_engine *engine = tiny_open(t, options);
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+    path[n > 0 ? n : 0] = 0;
+    for (int up = 0; up < 2 && strrchr(path, '/'); up++)
+        *strrchr(path, '/') = 0;
+    strcat(path, "/libspectune-slim.so");
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    bool good = handle != NULL;
+    if (!good)
+        printf("# %s (make slim builds it)\n", dlerror());
+#define X(name)                                      \
+    if (good) {                                      \
+        void *symbol = dlsym(handle, #name);         \
+        good = symbol != NULL;                       \
+        memcpy(&slim->name, &symbol, sizeof symbol); \
+    }
+    CALLS(X)
+#undef X
+    return good;
+}
+
+static bool answer_prompt(const library *l, spt_engine *engine, tiny_answer *a)
+{
     spt_session *s = NULL;
     const spt_session_options session = {.draft_length = -1};
     const spt_answer_options o = {.max_tokens = TOKENS,
@@ -85,28 +129,63 @@ static void answer(const tiny_model *t, const spt_engine_options *options,
     int32_t prompt[PROMPT];
     for (int i = 0; i < PROMPT; i++)
         prompt[i] = i * 5 % 13 + 60;
-    bool good = spt_session_open(engine, &session, &s, &err) == SPT_OK &&
-                spt_session_sync(s, prompt, PROMPT, NULL, &err) == SPT_OK &&
-                spt_session_answer(s, &o, &err) == SPT_OK;
-    while (good && !spt_session_finish(s))
-        good = spt_engine_step(engine, &s, 1, &err) == SPT_OK;
-    CHECK(good && a->n == TOKENS, "it answers");
-    spt_session_close(s);
-    spt_engine_close(engine);
+    bool good = l->spt_session_open(engine, &session, &s, &err) == SPT_OK &&
+                l->spt_session_sync(s, prompt, PROMPT, NULL, &err) == SPT_OK &&
+                l->spt_session_answer(s, &o, &err) == SPT_OK;
+    while (good && !l->spt_session_finish(s))
+        good = l->spt_engine_step(engine, &s, 1, &err) == SPT_OK;
+    l->spt_session_close(s);
+    return good && a->n == TOKENS;
 }
 
-static void check_lacking(const tiny_model *t, spt_engine_options options)
+static spt_status open_engine(const library *l, const tiny_model *t,
+                              spt_engine_options options, spt_engine **engine)
 {
     char path[64];
-    spt_engine *engine = NULL;
     options.model = path;
     options.device = SPT_DEVICE_SIM;
-    if (!CHECK(tiny_write(t, path), "the model again"))
+    if (!CHECK(tiny_write(t, path), "a model is written"))
+        exit(check_done());
+    spt_status status = l->spt_engine_open(&options, engine, &err);
+    unlink(path);
+    return status;
+}
+
+static void answer(const library *l, const tiny_model *t,
+                   const spt_engine_options *options, tiny_answer *a)
+{
+    spt_engine *engine = NULL;
+    *a = (tiny_answer){.n = 0};
+    if (!CHECK_OK(open_engine(l, t, *options, &engine), &err,
+                  "an engine opens"))
         return;
-    CHECK_INT(spt_engine_open(&options, &engine, &err), SPT_E_NOT_FOUND,
+    CHECK(answer_prompt(l, engine, a), "it answers");
+    l->spt_engine_close(engine);
+}
+
+static void check_slim(const tiny_model *t, const spt_engine_options *packed,
+                       const tiny_answer *expected)
+{
+    library slim;
+    tiny_answer seen;
+    spt_engine *engine = NULL;
+    spt_engine_options makes = *packed;
+    if (!CHECK(open_slim(&slim), "the library without templates"))
+        return;
+    answer(&slim, t, packed, &seen);
+    CHECK(tiny_same(expected, &seen), "it answers alike");
+    makes.pack_only = false;
+    CHECK_INT(open_engine(&slim, t, makes, &engine), SPT_E_UNSUPPORTED,
+              "it makes no kernels");
+    CHECK_HAS(err.text, "expected a pack", "and says what it wants");
+}
+
+static void check_lacking(const tiny_model *t, const spt_engine_options *packed)
+{
+    spt_engine *engine = NULL;
+    CHECK_INT(open_engine(&own, t, *packed, &engine), SPT_E_NOT_FOUND,
               "a pack that lacks a kernel is refused");
     CHECK_HAS(err.text, "kernel linear", "by the kernel's name");
-    unlink(path);
 }
 
 int main(void)
@@ -124,12 +203,13 @@ int main(void)
     size_t count = make_kernels(path, &made);
     unlink(path);
     if (CHECK(write_pack(made, count, ""), "a pack of them")) {
-        answer(&t, &plain, &expected);
-        answer(&t, &packed, &seen);
+        answer(&own, &t, &plain, &expected);
+        answer(&own, &t, &packed, &seen);
         CHECK(tiny_same(&expected, &seen), "the pack's kernels answer alike");
+        check_slim(&t, &packed, &expected);
     }
     if (CHECK(write_pack(made, count, "linear"), "a smaller pack"))
-        check_lacking(&t, packed);
+        check_lacking(&t, &packed);
     for (size_t i = 0; i < count; i++)
         spt_kernel_made_free(&made[i]);
     free(made);
