@@ -202,7 +202,7 @@ static void tell(const sim_race *race, const sim_access *a, uint32_t lane,
         else
             snprintf(where, sizeof where, "PTX line %u", insn->ptx_line);
     }
-    char detail[112], who[32] = "another thread of the warp";
+    char detail[160], who[32] = "another thread of the warp";
     if (rec_warp(other) != a->w->index)
         snprintf(who, sizeof who, "warp %u", rec_warp(other));
     snprintf(detail, sizeof detail, "%s here, %s %s at %s",
