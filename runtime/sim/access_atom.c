@@ -150,6 +150,7 @@ typedef struct atom_op {
     ptx_type type;
     uint32_t bytes; /* of one element */
     bool flush;
+    bool system; /* atomic for the program's own threads, too */
 } atom_op;
 
 static atom_value result_of(const atom_op *o, atom_value old, atom_value b,
@@ -167,6 +168,24 @@ static atom_value result_of(const atom_op *o, atom_value old, atom_value b,
                         0};
 }
 
+/* Puts now where old stands; false when a thread of the program was faster. */
+static bool replace(uint8_t *at, const atom_value *old, const atom_value *now,
+                    const atom_op *o)
+{
+    uint64_t expected = old->lo;
+    uint32_t expected_word = (uint32_t)old->lo;
+    if (o->system && o->bytes == 8)
+        return __atomic_compare_exchange_n((uint64_t *)(void *)at, &expected,
+                                           now->lo, false, __ATOMIC_SEQ_CST,
+                                           __ATOMIC_SEQ_CST);
+    if (o->system && o->bytes == 4)
+        return __atomic_compare_exchange_n(
+            (uint32_t *)(void *)at, &expected_word, (uint32_t)now->lo, false,
+            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    memcpy(at, now, o->bytes);
+    return true;
+}
+
 static void run(const sim_insn *in, uint8_t *regs, sim_access *a,
                 const atom_op *o, int d, int s)
 {
@@ -177,15 +196,16 @@ static void run(const sim_insn *in, uint8_t *regs, sim_access *a,
         unsigned l = sim_first_lane(rest);
         for (uint32_t i = 0; i < n; i++) {
             uint8_t *at = a->at[l] + i * o->bytes;
-            atom_value old = {0, 0}, c = {0, 0};
-            memcpy(&old, at, o->bytes);
+            atom_value old = {0, 0}, c = {0, 0}, now;
             atom_value b =
                 lane_value(regs, &args->arg[args->first[s] + i], l, o->bytes);
             if (three)
                 c = lane_value(regs, &args->arg[args->first[s + 1] + i], l,
                                o->bytes);
-            atom_value now = result_of(o, old, b, c);
-            memcpy(at, &now, o->bytes);
+            do {
+                memcpy(&old, at, o->bytes);
+                now = result_of(o, old, b, c);
+            } while (!replace(at, &old, &now, o));
             if (d < 0)
                 continue;
             const sim_arg *to = &args->arg[args->first[d] + i];
@@ -222,6 +242,7 @@ static void atomic(const sim_insn *in, sim_warp *w, uint8_t *regs,
     atom_op o = {.op = operation(insn), .type = insn->types[0]};
     o.bytes = ptx_type_bytes(o.type);
     o.flush = o.type == PTX_F32 && insn->space != PTX_SHARED;
+    o.system = ptx_has(insn, PTX_MOD_SYS);
     sim_access a;
     a.in = in;
     a.w = w;

@@ -116,9 +116,8 @@ static CUresult load_result(const spt_error *err)
     return sim_reason(result, err);
 }
 
-/* The error log that the caller asked for gets the reason. */
-static void write_log(unsigned n_options, const CUjit_option *options,
-                      void **values, const char *text)
+void sim_module_log(unsigned n_options, const CUjit_option *options,
+                    void **values, const char *text)
 {
     char *log = NULL;
     size_t size = 0;
@@ -179,7 +178,7 @@ CUresult SIM_FN(cuModuleLoadDataEx)(CUmodule *module, const void *image,
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     spt_error err = {0};
     result = sim_module_load(ctx, image, module, &err);
-    write_log(n_options, options, values, err.text);
+    sim_module_log(n_options, options, values, err.text);
     return sim_leave(result);
 }
 

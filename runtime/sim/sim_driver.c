@@ -231,6 +231,7 @@ static void machine_free(void)
         sim_context_delete(sim_the.contexts);
     graphs_free();
     sim_libraries_delete();
+    sim_links_delete();
     sim_host_blocks_delete();
     sim_pools_delete();
     for (int i = 0; i < sim_the.n_devices; i++)

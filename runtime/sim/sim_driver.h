@@ -387,7 +387,14 @@ CUresult sim_module_load(CUcontext ctx, const void *image, CUmodule *module,
 /* A kernel of a module by its name, made when first asked for. */
 CUresult sim_module_function(CUmodule module, const char *name,
                              CUfunction *function);
+/* The error log that the caller's options ask for gets the reason. */
+void sim_module_log(unsigned n_options, const CUjit_option *options,
+                    void **values, const char *text);
 void sim_module_delete(CUmodule module);
+
+/* --- sim_api_link.c ------------------------------------------------------- */
+
+void sim_links_delete(void);
 
 /* --- sim_queue.c --------------------------------------------------------- */
 

@@ -64,6 +64,47 @@ static void grid_barrier(void)
     OK(drv.cuModuleUnload(module));
 }
 
+/* Each of 32 threads adds 1 n times, for the whole system. */
+static const char *const system_ptx =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".visible .entry count(.param .u64 p, .param .u32 n)\n"
+    "{\n"
+    ".reg .pred %p;\n.reg .b32 %r<3>;\n.reg .b64 %rd;\n"
+    "ld.param.u64 %rd, [p];\n"
+    "ld.param.u32 %r1, [n];\n"
+    "NEXT:\n"
+    "atom.global.sys.add.u32 %r2, [%rd], 1;\n"
+    "sub.u32 %r1, %r1, 1;\n"
+    "setp.ne.u32 %p, %r1, 0;\n"
+    "@%p bra NEXT;\n"
+    "ret;\n}\n";
+
+enum { STEPS = 20000 };
+
+static void with_the_host(void)
+{
+    CUmodule module;
+    CUdeviceptr p;
+    uint32_t n = STEPS;
+    void *params[] = {&p, &n};
+    OK(drv.cuModuleLoadData(&module, system_ptx));
+    CUfunction count = driver_test_function(module, "count");
+    OK(drv.cuMemAllocManaged(&p, 4, CU_MEM_ATTACH_GLOBAL));
+    _Atomic uint32_t *here = (_Atomic uint32_t *)(uintptr_t)p;
+    atomic_store(here, 0);
+    OK(drv.cuLaunchKernel(count, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    /* The kernel begins by itself; then both count. */
+    for (int i = 0; i < 3000 && !atomic_load(here); i++)
+        usleep(10000);
+    for (int i = 0; i < STEPS; i++)
+        atomic_fetch_add(here, 1);
+    OK(drv.cuCtxSynchronize());
+    CHECK_INT(atomic_load(here), 33 * STEPS,
+              "atomics of the system's scope are so for the host's threads");
+    OK(drv.cuMemFree(p));
+    OK(drv.cuModuleUnload(module));
+}
+
 static void CUDA_CB note(void *user)
 {
     atomic_store((atomic_int *)user, 1);
@@ -87,6 +128,7 @@ int main(void)
     driver_test_open(&options);
     grid_barrier();
     without_wait();
+    with_the_host();
     OK(drv.cuDevicePrimaryCtxRelease(0));
     spt_sim_close();
     return check_done();
