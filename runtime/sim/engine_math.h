@@ -441,13 +441,18 @@ static inline double least_f64(double a, double b, bool most)
 
 /* ---- approximations, by polynomials in double ---- */
 
-/* 2^x, |error| < 1e-13: x = n + r, e^(r ln 2) by its series. */
+/* 2^x, |error| < 1e-13: x = n + r, e^(r ln 2) by its series, whose terms are
+   added in groups that do not wait for each other. */
 static inline double exp2_of(double x)
 {
     double n = floor(x + 0.5), t = (x - n) * 0.6931471805599453094;
-    double p = 1 + t / 11;
-    for (int k = 10; k >= 1; k--)
-        p = 1 + t / k * p;
+    double t2 = t * t, t4 = t2 * t2;
+    double low = 1 + t + t2 * (1.0 / 2 + t * (1.0 / 6));
+    double middle =
+        1.0 / 24 + t * (1.0 / 120) + t2 * (1.0 / 720 + t * (1.0 / 5040));
+    double high = 1.0 / 40320 + t * (1.0 / 362880) +
+                  t2 * (1.0 / 3628800 + t * (1.0 / 39916800));
+    double p = low + t4 * (middle + t4 * high);
     int e = (int)n;
     if (e < -1022)
         return p * f64_of((uint64_t)(e + 1023 + 200) << 52) *

@@ -201,12 +201,18 @@ static uint64_t window_of(uint8_t space)
 OP(cvta)
 {
     uint64_t window = window_of(in->src->space);
-    bool to = ptx_has(in->src, PTX_MOD_TO);
-    EACH_LANE
-    {
-        uint64_t value = get(in, regs, 1, l);
-        put(arg_of(in, 0), regs, l, to ? value - window : value + window);
+    uint64_t add = ptx_has(in->src, PTX_MOD_TO) ? -window : window;
+    const sim_arg *to = arg_of(in, 0), *from = arg_of(in, 1);
+    if (exec == UINT32_MAX && to->width == 8 && from->width == 8 &&
+        !(to->flags & SIM_ARG_SINK)) {
+        const uint64_t *a = SIM_U64(from->slot);
+        uint64_t *d = SIM_U64(to->slot);
+        for (unsigned l = 0; l < SIM_LANES; l++)
+            d[l] = a[l] + add;
+        return;
     }
+    EACH_LANE
+    put(to, regs, l, get(in, regs, 1, l) + add);
 }
 
 OP(testp)

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "engine_int.h"
+#include "engine_args.h"
 
 static uint32_t u32_of(const sim_insn *in, const uint8_t *regs, int operand,
                        unsigned lane)
@@ -35,15 +35,6 @@ static void put_u32(const sim_insn *in, uint8_t *regs, int operand,
                    sizeof values[l]);
 }
 
-static void put_pred(const sim_insn *in, uint8_t *regs, int operand,
-                     uint32_t bits, uint32_t exec)
-{
-    const sim_arg *arg = &in->args->arg[in->args->first[operand]];
-    if (arg->flags & SIM_ARG_SINK)
-        return;
-    SIM_PRED(arg->slot) = (SIM_PRED(arg->slot) & ~exec) | (bits & exec);
-}
-
 static void report(const sim_insn *in, sim_warp *w, unsigned lane,
                    const char *detail)
 {
@@ -72,10 +63,34 @@ static unsigned shfl_source(const ptx_insn *src, unsigned lane, uint32_t b,
     return *inside ? (unsigned)source : lane;
 }
 
+/* A butterfly of whole registers over the whole warp, as reductions use it:
+   every lane takes part and no source is out of bounds. */
+static bool shfl_butterfly(const sim_insn *in, uint8_t *regs, uint32_t exec)
+{
+    const ptx_insn *src = in->src;
+    const ptx_operand *distance = &src->operands[2], *clamp = &src->operands[3];
+    if (exec != UINT32_MAX || !ptx_has(src, PTX_MOD_BFLY) ||
+        src->operands[0].pair || distance->kind != PTX_IMMEDIATE ||
+        clamp->kind != PTX_IMMEDIATE)
+        return false;
+    const sim_arg *to = arg_of(in, 0), *from = arg_of(in, 1);
+    unsigned b = (unsigned)u32_of(in, regs, 2, 0) & 31;
+    if ((u32_of(in, regs, 3, 0) & 0x1f1f) != 31 || to->width != 4 ||
+        from->width != 4 || to->flags & SIM_ARG_SINK)
+        return false;
+    uint32_t old[SIM_LANES], *d = SIM_U32(to->slot);
+    memcpy(old, regs + from->slot, sizeof old);
+    for (unsigned l = 0; l < SIM_LANES; l++)
+        d[l] = old[l ^ b];
+    return true;
+}
+
 static void shfl(const sim_insn *in, sim_warp *w, uint8_t *regs, uint32_t exec)
 {
     const ptx_insn *src = in->src;
     int base = 1 + src->operands[0].pair;
+    if (shfl_butterfly(in, regs, exec))
+        return;
     uint32_t old[SIM_LANES], out[SIM_LANES], bits = 0;
     for (unsigned l = 0; l < SIM_LANES; l++)
         old[l] = u32_of(in, regs, base, l);

@@ -22,6 +22,15 @@ static inline int64_t fit(int128 x, int width, bool is_signed, uint64_t flags)
     return (int64_t)bits;
 }
 
+/* bf16 bits of f32 bits, to nearest even: half of what is cut off carries into
+   what stays; infinities keep their exponent, a NaN is the one NaN. */
+static inline __attribute__((always_inline)) v8u nearest_bf16(v8u x)
+{
+    v8u rounded = (x + 0x7fffu + (x >> 16 & 1u)) >> 16;
+    v8u nan = (v8u)((x & 0x7fffffffu) > 0x7f800000u);
+    return SIM_BLEND(v8u, nan, (v8u){0} + 0x7fffu, rounded);
+}
+
 #define WIDTH_u8 8, false
 #define WIDTH_s8 8, true
 #define WIDTH_u16 16, false

@@ -46,6 +46,24 @@ static inline __attribute__((always_inline)) v8u flush8(v8u x)
     return SIM_BLEND(v8u, (x & 0x7f800000u) != 0, x, sign);
 }
 
+/* Without a NaN the one that is less (for MOST: by the other order); of two
+   zeros the one with (for MOST: without) a sign; the number beside a NaN. */
+static inline __attribute__((always_inline)) v8u pick8(v8u first, v8u second,
+                                                       v8f a, v8f b, v8u equal)
+{
+    v8u ua = (v8u)a, ub = (v8u)b;
+    v8u no_a = (v8u)(a != a), no_b = (v8u)(b != b);
+    return (first & ua) | (second & ub) | ((v8u)(a == b) & equal) |
+           (no_a & ~no_b & ub) | (no_b & ~no_a & ua) |
+           (no_a & no_b & SIM_NAN_F32);
+}
+#define LEAST(a, b)                                           \
+    ((v8f)pick8((v8u)((a) < (b)), (v8u)((b) < (a)), (a), (b), \
+                (v8u)(a) | (v8u)(b)))
+#define MOST(a, b)                                            \
+    ((v8f)pick8((v8u)((a) > (b)), (v8u)((b) > (a)), (a), (b), \
+                (v8u)(a) & (v8u)(b)))
+
 #ifdef SIM_AVX2
 #define FMA(a, b, c) \
     CANON((v8f)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
