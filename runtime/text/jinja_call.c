@@ -1,5 +1,6 @@
 /* Filters, methods, functions and tests of templates, each a row of a table. */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,17 +356,18 @@ const cJSON *spt_jinja_method(jinja *j, spt_text name, const cJSON *value,
 static const cJSON *do_range(jinja *j, const cJSON *v, const jinja_args *a)
 {
     const cJSON *first = arg(a, 0), *second = arg(a, 1);
-    int begin = second ? (int)cJSON_GetNumberValue(first) : 0;
-    int end = (int)cJSON_GetNumberValue(second ? second : first);
+    double begin = second ? cJSON_GetNumberValue(first) : 0;
+    double end = cJSON_GetNumberValue(second ? second : first);
     (void)v;
-    if (!cJSON_IsNumber(first) || a->count > 2 || end - begin > 100000)
+    if (a->count > 2 || !(fabs(begin) < 1e9) || !(fabs(end) < 1e9) ||
+        end - begin > 100000)
         return spt_jinja_fail(j, SPT_E_UNSUPPORTED,
                               "range() of one or two numbers was expected");
     cJSON *list = cJSON_CreateArray();
-    for (int i = begin; i < end; i++)
+    for (int i = (int)begin; i < end; i++)
         cJSON_AddItemToArray(list, cJSON_CreateNumber(i));
-    return spt_jinja_keep(
-        j, list, sizeof *list * (size_t)(end > begin ? end - begin : 0));
+    return spt_jinja_keep(j, list,
+                          sizeof *list * (size_t)cJSON_GetArraySize(list));
 }
 
 static const cJSON *do_namespace(jinja *j, const cJSON *v, const jinja_args *a)
@@ -374,6 +376,10 @@ static const cJSON *do_namespace(jinja *j, const cJSON *v, const jinja_args *a)
     cJSON *made = cJSON_CreateObject();
     for (int i = 0; i < a->count; i++) {
         char name[64] = {0};
+        if (!a->names[i].size || !spt_jinja_holds(j, a->values[i])) {
+            spt_jinja_fail(j, SPT_E_UNSUPPORTED, "arguments without names");
+            break;
+        }
         memcpy(name, a->names[i].data,
                a->names[i].size < sizeof name ? a->names[i].size : 0);
         cJSON_AddItemToObject(made, name,

@@ -54,6 +54,8 @@ static const cJSON *list(jinja *j, const char *close)
     while (j->status == SPT_OK && !spt_jinja_accept(j, close)) {
         const cJSON *item = spt_jinja_expression(j);
         n++;
+        if (!spt_jinja_holds(j, item))
+            break;
         if (item)
             cJSON_AddItemReferenceToArray(items, (cJSON *)(uintptr_t)item);
         else
@@ -74,7 +76,7 @@ static const cJSON *object(jinja *j)
         const cJSON *value = spt_jinja_expression(j);
         const char *name = spt_jinja_chars(key);
         n++;
-        if (j->live && name)
+        if (j->live && name && spt_jinja_holds(j, value))
             cJSON_AddItemToObject(made, name,
                                   value ? cJSON_Duplicate(value, true)
                                         : cJSON_CreateNull());
@@ -94,6 +96,8 @@ static const cJSON *group(jinja *j)
     const cJSON *rest = list(j, ")");
     if (!j->live || !rest)
         return NULL;
+    if (!first || !spt_jinja_holds(j, first))
+        return spt_jinja_fail(j, SPT_E_FORMAT, "a tuple of what is undefined");
     cJSON *all = cJSON_CreateArray();
     const cJSON *item;
     cJSON_AddItemReferenceToArray(all, (cJSON *)(uintptr_t)first);

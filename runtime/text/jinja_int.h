@@ -31,6 +31,7 @@ typedef struct jinja_variable {
 enum {
     JINJA_VARIABLES = 256,
     JINJA_DEPTH = 64, /* of expressions and blocks */
+    JINJA_NESTED = 32, /* lists and objects in each other */
     JINJA_ARGS = 8,
     JINJA_STEPS = 2000000, /* tokens that a run may visit */
     JINJA_BYTES = 64 << 20, /* that its values and text may have */
@@ -75,6 +76,9 @@ const cJSON *spt_jinja_fail(jinja *j, spt_status status, const char *fmt, ...)
 
 /* jinja_value.c. Made values live until the run ends. */
 const cJSON *spt_jinja_keep(jinja *j, cJSON *value, size_t bytes);
+/* Whether the value may go into a list or an object: what it weighs counts
+   against the run's limits, and it does not nest too deep. */
+bool spt_jinja_holds(jinja *j, const cJSON *value);
 const cJSON *spt_jinja_text(jinja *j, const char *text, size_t size);
 const cJSON *spt_jinja_number(jinja *j, double number);
 const cJSON *spt_jinja_bool(jinja *j, bool value);

@@ -121,6 +121,8 @@ static void set_field(jinja *j, const cJSON *owner, spt_text name,
         spt_jinja_fail(j, SPT_E_FORMAT, "set of a field of no namespace");
         return;
     }
+    if (!spt_jinja_holds(j, value))
+        return;
     memcpy(key, name.data, name.size);
     cJSON *object = (cJSON *)(uintptr_t)owner;
     cJSON *copy = value ? cJSON_Duplicate(value, true) : cJSON_CreateNull();

@@ -16,6 +16,30 @@ const cJSON *spt_jinja_keep(jinja *j, cJSON *value, size_t bytes)
                           JINJA_BYTES >> 20);
 }
 
+static void weigh(jinja *j, const cJSON *value, int depth)
+{
+    const cJSON *item;
+    j->bytes += sizeof *value;
+    j->steps++;
+    if (value && cJSON_IsString(value))
+        j->bytes += strlen(value->valuestring);
+    if (depth > JINJA_NESTED)
+        spt_jinja_fail(j, SPT_E_UNSUPPORTED, "values nest deeper than %d",
+                       JINJA_NESTED);
+    for (item = value ? value->child : NULL; item && j->status == SPT_OK;
+         item = item->next)
+        weigh(j, item, depth + 1);
+    if (j->bytes > JINJA_BYTES || j->steps > JINJA_STEPS)
+        spt_jinja_fail(j, SPT_E_MEMORY, "more than %d MiB of values",
+                       JINJA_BYTES >> 20);
+}
+
+bool spt_jinja_holds(jinja *j, const cJSON *value)
+{
+    weigh(j, value, 0);
+    return j->status == SPT_OK;
+}
+
 const cJSON *spt_jinja_text(jinja *j, const char *text, size_t size)
 {
     char *copy = size < JINJA_BYTES ? spt_calloc(size + 1, 1) : NULL;
@@ -170,7 +194,7 @@ static int bound(const cJSON *value, int otherwise, int count)
         return otherwise;
     double at = value->valuedouble;
     at = at < 0 ? at + count : at;
-    return at < -1 ? -1 : at > count ? count : (int)at;
+    return !(at >= -1) ? -1 : at > count ? count : (int)at;
 }
 
 const cJSON *spt_jinja_slice(jinja *j, const cJSON *value, const cJSON *from,
