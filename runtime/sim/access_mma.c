@@ -1,6 +1,7 @@
 /*
- * mma whose operands are laid out in their own way: sparse A (mma.sp) and the
- * four small products of quad pairs (m8n8k4 of f16).
+ * mma whose operands are laid out in their own way: sparse A (mma.sp), scaled
+ * blocks (.block_scale) and the four small products of quad pairs (m8n8k4 of
+ * f16).
  *
  * mma.sp. A holds K/2 elements of each row, in the layout of a dense A of K/2.
  * Of every four (tf32: two) elements two (one) are there; of the 4-bit types,
@@ -10,6 +11,7 @@
  */
 #include "access.h"
 #include "access_dot.h"
+#include "engine_math.h"
 
 enum { ROWS = 16, COLUMNS = 8, DEPTH = 64 };
 
@@ -20,9 +22,16 @@ typedef struct sparse {
     unsigned selector;
 } sparse;
 
-static unsigned element_bits(unsigned type)
+static bool packs_fp4(const ptx_insn *insn)
 {
-    return type == PTX_S4 || type == PTX_U4 ? 4 : 8 * ptx_type_bytes(type);
+    return ptx_has(insn, PTX_MOD_KIND_MXF4) ||
+           ptx_has(insn, PTX_MOD_KIND_MXF4NVF4);
+}
+
+static unsigned element_bits(const ptx_insn *insn, unsigned type)
+{
+    bool small = type == PTX_S4 || type == PTX_U4 || packs_fp4(insn);
+    return small ? 4 : 8 * ptx_type_bytes(type);
 }
 
 static bool sparse_of(const ptx_insn *insn, sparse *s)
@@ -34,7 +43,7 @@ static bool sparse_of(const ptx_insn *insn, sparse *s)
         {PTX_MOD_M16N8K32, 32},   {PTX_MOD_M16N8K64, 64},
         {PTX_MOD_M16N8K128, 128},
     };
-    *s = (sparse){.bits = element_bits(insn->types[1])};
+    *s = (sparse){.bits = element_bits(insn, insn->types[1])};
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++)
         if (ptx_has(insn, depths[i].mod))
             s->k = depths[i].k;
@@ -59,11 +68,13 @@ static uint32_t register_of(const sim_insn *in, const uint8_t *regs,
 static double element(const sim_insn *in, const uint8_t *regs, int operand,
                       unsigned line, unsigned at, unsigned parts)
 {
-    unsigned type = in->src->types[operand], bits = element_bits(type);
+    unsigned type = in->src->types[operand], bits = element_bits(in->src, type);
     unsigned per = 32 / bits, quad = at / per;
     uint32_t word = register_of(in, regs, operand, quad / 4 * parts + line / 8,
                                 line % 8 * 4 + quad % 4);
     word >>= at % per * bits;
+    if (packs_fp4(in->src)) /* as if in its byte's middle */
+        return sim_dot_number(type, (word & 15) << 2);
     return sim_dot_number(type, bits < 32 ? word & ((1u << bits) - 1) : word);
 }
 
@@ -142,6 +153,52 @@ static void op_sparse(const sim_insn *in, sim_warp *w, uint8_t *regs,
                 b[i] = element(in, regs, 2, n, place[i], 1);
             d[row][n] = (uint32_t)sim_dot(in->src, a, b,
                                           c_element(in, regs, row, n), held);
+        }
+    }
+    store_d(in, regs, exec, d);
+}
+
+/* ---- scaled blocks ---- */
+
+/* What a lane's word holds for block of a row of A (operand 4) or a column of
+   B (6); the operand behind it names the first byte and the lane of the quad,
+   of A the first of two lanes: rows 0 to 7 and 8 to 15. */
+static double scale_of(const sim_insn *in, const uint8_t *regs, int operand,
+                       unsigned line, unsigned block)
+{
+    unsigned byte = register_of(in, regs, operand + 1, 0, 0) & 3;
+    unsigned lane = register_of(in, regs, operand + 1, 1, 0) & 3;
+    lane = line % 8 * 4 + (operand == 4 ? lane % 2 * 2 + line / 8 : lane);
+    uint32_t word = register_of(in, regs, operand, 0, lane);
+    uint32_t bits = word >> (byte + block) % 4 * 8 & 0xff;
+    if (in->src->types[4] == PTX_UE4M3)
+        return from_fp8(bits & 0x7f, false);
+    return bits == 0xff ? f64_of(SIM_NAN_F64)
+                        : f64_of((uint64_t)(bits + 1023 - 127) << 52);
+}
+
+static unsigned blocks_of(const ptx_insn *insn)
+{
+    return ptx_has(insn, PTX_MOD_SCALE_VEC_4X) ? 4 : packs_fp4(insn) ? 2 : 1;
+}
+
+static void op_scaled(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                      uint32_t exec)
+{
+    uint32_t d[ROWS][COLUMNS];
+    unsigned k = packs_fp4(in->src) ? 64 : 32, size = k / blocks_of(in->src);
+    sim_whole_warp(w, in, exec);
+    for (unsigned row = 0; row < ROWS; row++) {
+        double a[DEPTH], b[DEPTH];
+        for (unsigned i = 0; i < k; i++)
+            a[i] = element(in, regs, 1, row, i, 2) *
+                   scale_of(in, regs, 4, row, i / size);
+        for (unsigned n = 0; n < COLUMNS; n++) {
+            for (unsigned i = 0; i < k; i++)
+                b[i] = element(in, regs, 2, n, i, 1) *
+                       scale_of(in, regs, 6, n, i / size);
+            d[row][n] = (uint32_t)sim_dot(in->src, a, b,
+                                          c_element(in, regs, row, n), k);
         }
     }
     store_d(in, regs, exec, d);
@@ -242,6 +299,8 @@ sim_op sim_mma_op(const ptx_insn *insn)
     sparse s;
     if (insn->op == PTX_OP_MMA_SP)
         return sparse_of(insn, &s) ? op_sparse : NULL;
+    if (insn->op == PTX_OP_MMA && ptx_has(insn, PTX_MOD_BLOCK_SCALE))
+        return op_scaled;
     bool pairs = ptx_has(insn, PTX_MOD_M8N8K4) && insn->types[1] == PTX_F16;
     return insn->op == PTX_OP_MMA && pairs ? op_pairs : NULL;
 }

@@ -261,6 +261,32 @@ static spt_status check_cp_async(ptx_parser *parser)
                   "a copy has 4, 8 or 16 bytes");
 }
 
+/* Which shapes, types and scales go with a kind of scaled blocks. */
+static spt_status check_scaled(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    bool bytes = ptx_has(insn, PTX_MOD_KIND_MXF8F6F4);
+    bool four = ptx_has(insn, PTX_MOD_SCALE_VEC_4X);
+    bool two = ptx_has(insn, PTX_MOD_SCALE_VEC_2X);
+    bool nvidia = ptx_has(insn, PTX_MOD_KIND_MXF4NVF4);
+    SPT_TRY(expect(parser, insn->n_types == 5, "the scales' type is missing"));
+    SPT_TRY(expect(parser,
+                   ptx_has(insn, bytes ? PTX_MOD_M16N8K32 : PTX_MOD_M16N8K64) &&
+                       insn->types[0] == PTX_F32 && insn->types[3] == PTX_F32,
+                   "scaled blocks are m16n8k32 of bytes or m16n8k64 of .e2m1, "
+                   "to .f32"));
+    SPT_TRY(expect(
+        parser,
+        bytes || (insn->types[1] == PTX_E2M1 && insn->types[2] == PTX_E2M1),
+        "this kind is for .e2m1"));
+    SPT_TRY(expect(parser, bytes ? !two && !four : nvidia || !four,
+                   "this kind has not that many scales"));
+    SPT_TRY(expect(parser, !nvidia || two || four,
+                   ".kind::mxf4nvf4 says how many scales there are"));
+    return expect(parser, four == (insn->types[4] == PTX_UE4M3),
+                  "four scales are .ue4m3, fewer .ue8m0");
+}
+
 /* Only quad pairs of halves have a choice of layouts. */
 static spt_status check_mma(ptx_parser *parser)
 {
@@ -274,7 +300,10 @@ static spt_status check_mma(ptx_parser *parser)
     SPT_TRY(expect(parser, pairs || (rows == 1 && columns == 1),
                    "the layouts of A and B are .row.col"));
     bool wide = insn->types[1] == PTX_F64 && !ptx_has(insn, PTX_MOD_M8N8K4);
-    return wide ? needs_target(parser, 90, ".f64 of 16 rows") : SPT_OK;
+    SPT_TRY(wide ? needs_target(parser, 90, ".f64 of 16 rows") : SPT_OK);
+    return ptx_has(insn, PTX_MOD_BLOCK_SCALE)
+               ? check_scaled(parser)
+               : expect(parser, insn->n_types < 5, "scales need .block_scale");
 }
 
 /* How many of a quad's lanes can hold a row pair's metadata. */

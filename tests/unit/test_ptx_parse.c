@@ -195,6 +195,10 @@ static void test_scopes(void)
            "{r1,r2,r3,r4}, {r5,r6,r7,r8}, {r9,r10,r11,r12}, {r1,r2,r3,r4}, "
            "r13, 1;",
            "must be 0");
+    refuse("ldmatrix.sync.aligned.m8n8.x1.shared.b8 {r1}, [r2];", "sm_100");
+    refuse("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32.ue8m0 "
+           "{f1,f2,f3,f4}, {r1,r2}, {r3}, {f1,f2,f3,f4};",
+           "scales need .block_scale");
     refuse("alloca.u64 d1, d2, 12;", "power of two");
     refuse("{ w: ret; } bra w;", "w is not declared");
     refuse("mov.u32 r1, r41;", "r41 is not declared");
