@@ -47,5 +47,7 @@ refused "a prompt longer than the context" 2 "fewer than the context of 4" \
     run -m "$model" -p "$prompt" -c 4 --device sim
 refused "a context beyond the model's" 2 "expected at most 8192" \
     run -m "$model" -p "$prompt" -c 9000 --device sim
+refused "a pack that is not there" 1 "$TMP/none/manifest.json" \
+    run -m "$model" -p x --device sim --pack "$TMP/none"
 
 tap_done
