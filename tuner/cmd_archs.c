@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "boards.h"
+#include "calibration.h"
 #include "commands.h"
 #include "json.h"
 #include "options.h"
@@ -55,6 +56,22 @@ static void print_matrix(spt_gen *gen, const spt_board *b)
     }
 }
 
+static void print_time_model(const spt_board *b)
+{
+    printf("\nTime model\n");
+    if (!*b->time.fitted_on) {
+        printf("  constants that no measured time was fitted to\n");
+        return;
+    }
+    printf("  constants fitted to measured kernels on %s",
+           strcmp(b->time.fitted_on, "generic") == 0 ? "all measured boards"
+                                                     : b->time.fitted_on);
+    if (b->time.attention_mape > 0)
+        printf(", mean\n  error of that fit: attention %.1f %%, gemm %.1f %%",
+               b->time.attention_mape, b->time.gemm_mape);
+    putchar('\n');
+}
+
 static void print_board(spt_gen *gen, const spt_board *b, const spt_fact *facts,
                         size_t count)
 {
@@ -68,6 +85,25 @@ static void print_board(spt_gen *gen, const spt_board *b, const spt_fact *facts,
         if (!facts[i].of_board)
             print_fact(&facts[i]);
     print_matrix(gen, b);
+    print_time_model(b);
+}
+
+static cJSON *time_json(const spt_board *b)
+{
+    spt_time_constants time = b->time;
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "fitted_on", time.fitted_on);
+    spt_json_add4(o, "attention_mape", time.attention_mape);
+    spt_json_add4(o, "gemm_mape", time.gemm_mape);
+    cJSON *list = cJSON_AddObjectToObject(o, "constants");
+    for (int i = 0; i < SPT_TIME_CONSTANTS; i++) {
+        const spt_time_constant *row = &spt_time_constant_rows[i];
+        cJSON *c = cJSON_AddObjectToObject(list, row->field);
+        spt_json_add4(c, "value", *spt_time_constant_at(&time, i));
+        cJSON_AddStringToObject(c, "unit", row->unit);
+        cJSON_AddStringToObject(c, "meaning", row->meaning);
+    }
+    return o;
 }
 
 static cJSON *matrix_json(spt_gen *gen, const spt_board *b)
@@ -104,6 +140,7 @@ static cJSON *board_json(spt_gen *gen, const spt_board *b,
         cJSON_AddStringToObject(f, "source", facts[i].source);
     }
     cJSON_AddItemToObject(o, "matrix", matrix_json(gen, b));
+    cJSON_AddItemToObject(o, "time_model", time_json(b));
     return o;
 }
 

@@ -25,7 +25,8 @@ typedef struct spt_time_constants {
 #define SPT_TIME_CONSTANT(field, ...) double field;
 #include "time_constants.def"
 #undef SPT_TIME_CONSTANT
-    char fitted_on[32]; /* the board that was measured, or "generic" */
+    char fitted_on[32]; /* a measured board, "generic", or "": not fitted */
+    double attention_mape, gemm_mape; /* percent, of the fit; 0 = not known */
 } spt_time_constants;
 
 typedef struct spt_board {

@@ -251,6 +251,8 @@ bool spt_calibrate(spt_board *board, const spt_calibration *c)
             continue;
         nearest = d;
         board->time = c->entries[i].constants;
+        board->time.attention_mape = c->entries[i].mape[SPT_TIME_ATTENTION];
+        board->time.gemm_mape = c->entries[i].mape[SPT_TIME_GEMM];
     }
     return nearest < NEVER;
 }
