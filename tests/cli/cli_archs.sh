@@ -23,6 +23,10 @@ done
 try archs h100_sxm
 has "a figure has its unit" "$out" "GB/s"
 has "and its source" "$out" "NVIDIA H100 data sheet"
+has "and the time model what it was fitted to" "$out" \
+    "measured kernels on h100_sxm"
+try archs h100_sxm --json
+has "as JSON with each constant" "$out" '"linear_chain"'
 
 try archs --json
 is "the list as JSON succeeds" "$status" 0

@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     spt_error err;
     if (!c)
         return 0;
-    spt_status status = spt_calibration_parse((const char *)data, size,
-                                              "fuzz.json", c, &err);
+    spt_status status =
+        spt_calibration_parse((const char *)data, size, "fuzz.json", c, &err);
     for (int i = 0; status == SPT_OK && i < c->count; i++)
         for (int row = 0; row < SPT_TIME_CONSTANTS; row++) {
             double v = *spt_time_constant_at(&c->entries[i].constants, row);
