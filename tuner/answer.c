@@ -89,6 +89,11 @@ static void add_choice(cJSON *list, const spt_choose_input *in,
     add_known(o, "break_even_tokens", known, ceil(c->break_even));
     add_flags(o, in, c);
     cJSON_AddNumberToObject(o, "memory_bytes", ceil(c->memory_bytes));
+    cJSON *memory = cJSON_AddObjectToObject(o, "memory");
+#define SPT_MEMORY_PART(field, name) \
+    cJSON_AddNumberToObject(memory, #field "_bytes", ceil(c->memory.field));
+#include "memory_parts.def"
+#undef SPT_MEMORY_PART
     cJSON_AddBoolToObject(o, "fits", c->fits);
     cJSON_AddStringToObject(o, "evidence", c->evidence);
     if (*c->reason)
@@ -402,6 +407,29 @@ static void print_tables(FILE *out, const ink *i, const spt_choices *ch,
     }
 }
 
+/* "  memory   target 16.5, KV 0.2, ... GB": parts that there are. */
+static void print_memory(FILE *out, const spt_choice *c)
+{
+    char text[400];
+    size_t used = 0;
+    const struct {
+        const char *name;
+        double bytes;
+    } parts[] = {
+#define SPT_MEMORY_PART(field, name) {name, c->memory.field},
+#include "memory_parts.def"
+#undef SPT_MEMORY_PART
+    };
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        if (parts[k].bytes >= 5e7)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "%s%s %.1f", used ? ", " : "",
+                                     parts[k].name, parts[k].bytes / 1e9);
+    snprintf(text + used, sizeof text - used, " GB (batch %d, D = %d)",
+             c->batch, c->draft_length);
+    print_field(out, &plain_ink, "  memory", text);
+}
+
 /* The engine's flags, and what the longest prompt costs the drafter. */
 static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
                       const spt_choices *ch, const spt_drafter *drafter)
@@ -431,6 +459,7 @@ static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
              time_text(last->draft_prefill_us, more, sizeof more),
              ceil(last->break_even), last->workload, last->batch);
     print_field(out, &plain_ink, "  prefill", text);
+    print_memory(out, last);
     fprintf(out, "%s", i->off);
 }
 

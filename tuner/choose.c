@@ -199,6 +199,7 @@ static void pick(const cell *c, const drafted *t, const spt_table *table,
     choice->draft_us = t->draft_us[chosen];
     choice->verify_us = c->verify_us[chosen];
     choice->memory_bytes = t->memory[chosen];
+    choice->memory = spt_step_footprint(&c->step, choice->drafter, chosen);
     choice->fits = t->fits[chosen];
     choice->config = c->config[chosen];
     choice->evidence = c->evidence[chosen];
@@ -213,6 +214,7 @@ static void choose_one(const spt_choose_input *in, const cell *c,
 {
     choice->target_us = c->verify_us[0];
     choice->memory_bytes = t->memory[0];
+    choice->memory = spt_step_footprint(&c->step, NULL, 0);
     choice->fits = t->fits[0];
     choice->config = c->config[0];
     choice->table = spt_choose_table(in, choice->drafter, choice->workload,

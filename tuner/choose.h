@@ -56,6 +56,7 @@ typedef struct spt_choice {
     double expected_length, speedup;
     double target_us, draft_us, verify_us;
     double memory_bytes;
+    spt_footprint memory; /* its parts */
     bool fits;
     /* Reading the prompt; what the drafter adds to it; tokens of an answer
        from which on speculation pays for that (0 without drafts). */

@@ -82,8 +82,16 @@ double spt_step_target_us(const spt_step *step, const char **evidence);
 double spt_step_draft_us(const spt_step *step, const spt_drafter *drafter,
                          int draft_length);
 
-/* Weights, drafter, KV, workspace, of all boards that share the layers;
-   drafter may be NULL. */
+/* Bytes by what they are for (memory_parts.def), of all boards that share the
+   layers; drafter may be NULL. And their sum. */
+typedef struct spt_footprint {
+#define SPT_MEMORY_PART(field, name) double field;
+#include "memory_parts.def"
+#undef SPT_MEMORY_PART
+} spt_footprint;
+
+spt_footprint spt_step_footprint(const spt_step *step,
+                                 const spt_drafter *drafter, int draft_length);
 double spt_step_memory_bytes(const spt_step *step, const spt_drafter *drafter,
                              int draft_length);
 /* Whether that fits these boards, and the drafter its own. */

@@ -28,38 +28,59 @@ static double held(const spt_step *s, const spt_drafter *d, int draft_length)
 {
     if (!s->where.serving)
         return s->batch;
-    spt_load l = spt_step_load(s, d);
+    spt_load l = spt_step_load(s, s->where.draft_board ? NULL : d);
     return spt_serving_running(&l, draft_length);
+}
+
+/* Partial results of attention, activations of a layer twice, logits in
+   fp32; and what lies beside a step. */
+static double rest_bytes(const spt_step *s, double rows, int draft_length)
+{
+    const spt_target *t = s->target;
+    spt_attention_shape shape = {.batch = s->batch,
+                                 .context = s->context + 1 + draft_length,
+                                 .q_heads = (int)t->q_heads,
+                                 .head_dim = (int)t->head_dim,
+                                 .draft_length = draft_length};
+    bool known = s->kernels && s->kernels->count;
+    return spt_model_workspace_bytes(
+               &shape, known ? s->kernels->configs[0].chunk : 512) +
+           rows *
+               (4.0 * (double)(t->hidden + t->ffn) * 2 + (double)t->vocab * 4) +
+           reserve_bytes(s) * spt_step_boards(s);
+}
+
+spt_footprint spt_step_footprint(const spt_step *s, const spt_drafter *d,
+                                 int draft_length)
+{
+    const spt_target *t = s->target;
+    double batch = held(s, d, draft_length);
+    double tokens = s->context + 1 + draft_length;
+    spt_footprint m = {
+        .target = t->weight_bytes,
+        .kv = batch * spt_target_sequence_bytes(t, s->kv_bytes, tokens),
+        .rest = rest_bytes(s, batch * (1 + draft_length), draft_length)};
+    /* A linear state per row that may be kept. */
+    if (t->linear_layers)
+        m.states =
+            batch * draft_length * spt_target_sequence_bytes(t, s->kv_bytes, 0);
+    if (d && draft_length > 0 && !s->where.draft_board) {
+        m.drafter = spt_drafter_weight_bytes(d, t);
+        m.draft_kv =
+            batch * spt_drafter_sequence_bytes(d, t, s->kv_bytes, tokens);
+    }
+    return m;
 }
 
 double spt_step_memory_bytes(const spt_step *s, const spt_drafter *d,
                              int draft_length)
 {
-    const spt_target *t = s->target;
-    double batch = held(s, d, draft_length);
-    double rows = batch * (1 + draft_length);
-    double tokens = s->context + 1 + draft_length;
-    double bytes = t->weight_bytes +
-                   batch * spt_target_sequence_bytes(t, s->kv_bytes, tokens);
-    /* A linear state per row that may be kept. */
-    if (t->linear_layers)
-        bytes +=
-            batch * draft_length * spt_target_sequence_bytes(t, s->kv_bytes, 0);
-    if (d && draft_length > 0 && !s->where.draft_board)
-        bytes += spt_drafter_weight_bytes(d, t) +
-                 batch * spt_drafter_sequence_bytes(d, t, s->kv_bytes, tokens);
-    spt_attention_shape shape = {.batch = s->batch,
-                                 .context = tokens,
-                                 .q_heads = (int)t->q_heads,
-                                 .head_dim = (int)t->head_dim,
-                                 .draft_length = draft_length};
-    bool known = s->kernels && s->kernels->count;
-    bytes += spt_model_workspace_bytes(
-        &shape, known ? s->kernels->configs[0].chunk : 512);
-    /* Activations of a layer twice, logits in fp32. */
-    bytes +=
-        rows * (4.0 * (double)(t->hidden + t->ffn) * 2 + (double)t->vocab * 4);
-    return bytes + reserve_bytes(s) * spt_step_boards(s);
+    spt_footprint m = spt_step_footprint(s, d, draft_length);
+    double bytes = 0;
+#define SPT_MEMORY_PART(field, name) bytes += m.field;
+#include "memory_parts.def"
+#undef SPT_MEMORY_PART
+    return bytes;
 }
 
 bool spt_step_fits(const spt_step *s, const spt_drafter *d, double memory_bytes)

@@ -25,9 +25,15 @@ is "each choice says what it cannot be told from" \
             and c.alike[2] >= c.draft_length) end)')" true
 is "and what the prompt costs" "$(query 'd.choices[5].draft_prefill_us > 0')" \
     true
+is "memory is the sum of its parts" "$(query 'all(d.choices, function(c)
+    local m = c.memory
+    return math.abs(m.target_bytes + m.drafter_bytes + m.kv_bytes
+        + m.draft_kv_bytes + m.states_bytes + m.rest_bytes
+        - c.memory_bytes) < 8 end)')" true
 try "${llama[@]}" --batch 1
 is "in words" "$status" 0
 has "with the flags" "$out" "--spec-draft-n-max 2 (D = 2)"
+has "and what takes memory" "$out" "states of drafts"
 [ "$(awk 'length($0) > 80' "$TMP/out" | wc -l)" = 0 ]
 ok "80 columns wide"
 

@@ -51,6 +51,11 @@ static void check_choice(const spt_choose_input *in, const spt_choice *c,
     }
     *good &= c->speedup / plain >= best * 0.994;
     *good &= c->alike_from <= c->draft_length && c->alike_to >= c->draft_length;
+    double parts = 0;
+#define SPT_MEMORY_PART(field, name) parts += c->memory.field;
+#include "memory_parts.def"
+#undef SPT_MEMORY_PART
+    *good &= fabs(parts - c->memory_bytes) < 1;
     *good &= c->prefill_us > 0 && (c->draft_length || !c->draft_prefill_us);
 }
 
