@@ -14,7 +14,13 @@ static inline uint64_t get(const sim_insn *in, const uint8_t *regs, int operand,
 {
     uint64_t value = 0;
     const sim_arg *arg = &in->args->arg[in->args->first[operand]];
-    memcpy(&value, regs + arg->slot + lane * arg->width, arg->width);
+    const uint8_t *at = regs + arg->slot + lane * arg->width;
+    if (arg->width == 4)
+        memcpy(&value, at, 4);
+    else if (arg->width == 8)
+        memcpy(&value, at, 8);
+    else
+        memcpy(&value, at, arg->width);
     return value;
 }
 
@@ -25,8 +31,13 @@ static inline void put(const sim_arg *arg, uint8_t *regs, unsigned lane,
         return;
     if (arg->width == 4 && ptx_type_bytes((ptx_type)arg->type) == 2)
         value &= 0xffff;
-    memcpy(regs + arg->slot + lane * arg->width, &value,
-           arg->width < 8 ? arg->width : 8);
+    uint8_t *at = regs + arg->slot + lane * arg->width;
+    if (arg->width == 4)
+        memcpy(at, &value, 4);
+    else if (arg->width >= 8)
+        memcpy(at, &value, 8);
+    else
+        memcpy(at, &value, arg->width);
 }
 
 static inline const sim_arg *arg_of(const sim_insn *in, int operand)
