@@ -305,16 +305,48 @@ static const cJSON *do_get(jinja *j, const cJSON *v, const jinja_args *a)
                        : spt_jinja_keep(j, cJSON_CreateNull(), 0);
 }
 
+/* Items whose field passes the test (or is true), or does not. */
+static const cJSON *select_by(jinja *j, const cJSON *v, const jinja_args *a,
+                              bool wanted)
+{
+    const char *test = spt_jinja_chars(arg(a, 1));
+    const cJSON *list = spt_jinja_items(j, v), *item;
+    jinja_args rest = {.values = {arg(a, 2)}, .count = a->count > 2};
+    cJSON *made = cJSON_CreateArray();
+    cJSON_ArrayForEach(item, list)
+    {
+        const cJSON *field = spt_jinja_index(j, item, arg(a, 0));
+        spt_text name = {test, test ? strlen(test) : 0};
+        bool holds = test ? spt_jinja_test(j, name, field, &rest)
+                          : spt_jinja_true(field);
+        if (holds == wanted)
+            cJSON_AddItemReferenceToArray(made, (cJSON *)(uintptr_t)item);
+    }
+    return spt_jinja_keep(j, made,
+                          sizeof *made * (size_t)cJSON_GetArraySize(made));
+}
+
+static const cJSON *do_select(jinja *j, const cJSON *v, const jinja_args *a)
+{
+    return select_by(j, v, a, true);
+}
+
+static const cJSON *do_reject(jinja *j, const cJSON *v, const jinja_args *a)
+{
+    return select_by(j, v, a, false);
+}
+
 static const call_row filters[] = {
-    {"trim", do_strip},      {"upper", do_upper},
-    {"lower", do_lower},     {"capitalize", do_capitalize},
-    {"replace", do_replace}, {"length", do_length},
-    {"count", do_length},    {"join", do_join},
-    {"first", do_first},     {"last", do_last},
-    {"string", do_string},   {"int", do_int},
-    {"default", do_default}, {"list", do_list},
-    {"tojson", do_tojson},   {"items", do_items},
-    {"safe", do_itself},
+    {"trim", do_strip},        {"upper", do_upper},
+    {"lower", do_lower},       {"capitalize", do_capitalize},
+    {"replace", do_replace},   {"length", do_length},
+    {"count", do_length},      {"join", do_join},
+    {"first", do_first},       {"last", do_last},
+    {"string", do_string},     {"int", do_int},
+    {"default", do_default},   {"list", do_list},
+    {"tojson", do_tojson},     {"items", do_items},
+    {"safe", do_itself},       {"selectattr", do_select},
+    {"rejectattr", do_reject},
 };
 
 static const call_row methods[] = {
@@ -352,19 +384,20 @@ const cJSON *spt_jinja_method(jinja *j, spt_text name, const cJSON *value,
                 value, args);
 }
 
-/* range(end), range(begin, end). */
+/* range(end), range(begin, end), range(begin, end, step). */
 static const cJSON *do_range(jinja *j, const cJSON *v, const jinja_args *a)
 {
-    const cJSON *first = arg(a, 0), *second = arg(a, 1);
+    const cJSON *first = arg(a, 0), *second = arg(a, 1), *third = arg(a, 2);
     double begin = second ? cJSON_GetNumberValue(first) : 0;
     double end = cJSON_GetNumberValue(second ? second : first);
+    double step = third ? cJSON_GetNumberValue(third) : 1;
     (void)v;
-    if (a->count > 2 || !(fabs(begin) < 1e9) || !(fabs(end) < 1e9) ||
-        end - begin > 100000)
+    if (!(fabs(begin) < 1e9) || !(fabs(end) < 1e9) || !(fabs(step) >= 1) ||
+        (end - begin) / step > 100000)
         return spt_jinja_fail(j, SPT_E_UNSUPPORTED,
-                              "range() of one or two numbers was expected");
+                              "range() of up to three numbers was expected");
     cJSON *list = cJSON_CreateArray();
-    for (int i = (int)begin; i < end; i++)
+    for (double i = begin; step > 0 ? i < end : i > end; i += step)
         cJSON_AddItemToArray(list, cJSON_CreateNumber(i));
     return spt_jinja_keep(j, list,
                           sizeof *list * (size_t)cJSON_GetArraySize(list));
@@ -443,6 +476,8 @@ bool spt_jinja_test(jinja *j, spt_text name, const cJSON *v,
         {"even", cJSON_IsNumber(v) && v->valueint % 2 == 0},
         {"odd", cJSON_IsNumber(v) && v->valueint % 2 != 0},
         {"equalto", args->count && spt_jinja_equal(v, args->values[0])},
+        {"eq", args->count && spt_jinja_equal(v, args->values[0])},
+        {"ne", args->count && !spt_jinja_equal(v, args->values[0])},
     };
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         if (spt_text_is(name, tests[i].name))

@@ -122,6 +122,15 @@ static const cJSON *word(jinja *j, spt_text name)
                    ? spt_jinja_function(j, name, &args)
                    : NULL;
     }
+    const jinja_macro *macro =
+        spt_jinja_is(j, "(") ? spt_jinja_macro(j, name) : NULL;
+    if (macro) {
+        spt_jinja_take(j);
+        read_args(j, &args);
+        return j->live && j->status == SPT_OK
+                   ? spt_jinja_call_macro(j, macro, &args)
+                   : NULL;
+    }
     return j->live ? spt_jinja_variable(j, name) : NULL;
 }
 

@@ -28,7 +28,14 @@ typedef struct jinja_variable {
     int depth; /* of the scope that it was set in */
 } jinja_variable;
 
+/* A macro: where its parameters and its body begin. */
+typedef struct jinja_macro {
+    spt_text name;
+    int parameters, body;
+} jinja_macro;
+
 enum {
+    JINJA_MACROS = 64,
     JINJA_VARIABLES = 256,
     JINJA_DEPTH = 64, /* of expressions and blocks */
     JINJA_NESTED = 32, /* lists and objects in each other */
@@ -54,6 +61,8 @@ typedef struct jinja {
     const cJSON *context;
     jinja_variable variables[JINJA_VARIABLES];
     int variable_count;
+    jinja_macro macros[JINJA_MACROS];
+    int macro_count;
     cJSON *values; /* an array that owns every value made here */
     spt_buf *out;
     spt_status status;
@@ -113,6 +122,11 @@ const cJSON *spt_jinja_condition(jinja *j);
 /* jinja_run.c. */
 const cJSON *spt_jinja_variable(const jinja *j, spt_text name);
 void spt_jinja_set(jinja *j, spt_text name, const cJSON *value);
+
+/* NULL: there is none of that name. Its text with these arguments. */
+const jinja_macro *spt_jinja_macro(const jinja *j, spt_text name);
+const cJSON *spt_jinja_call_macro(jinja *j, const jinja_macro *macro,
+                                  const jinja_args *args);
 
 /* Tokens: the next one; whether it is that operator or word; taking it. */
 const jinja_token *spt_jinja_peek(const jinja *j);

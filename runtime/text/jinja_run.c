@@ -323,11 +323,102 @@ static void run_flow(jinja *j, jinja_flow flow)
     }
 }
 
+/* {% macro name(a, b='x') %}...{% endmacro %}: noted, and passed over. */
+static void run_macro(jinja *j)
+{
+    bool before = j->live;
+    jinja_macro macro = {.name = spt_jinja_take(j)->text};
+    spt_jinja_expect(j, "(");
+    macro.parameters = j->at;
+    j->live = false;
+    while (j->status == SPT_OK && !spt_jinja_accept(j, ")")) {
+        spt_jinja_take(j);
+        if (spt_jinja_accept(j, "="))
+            spt_jinja_expression(j);
+        if (!spt_jinja_is(j, ")"))
+            spt_jinja_expect(j, ",");
+    }
+    expect_close(j);
+    macro.body = j->at;
+    block(j);
+    j->live = before;
+    spt_jinja_expect(j, "endmacro");
+    expect_close(j);
+    if (before && j->macro_count == JINJA_MACROS)
+        spt_jinja_fail(j, SPT_E_UNSUPPORTED, "more than %d macros",
+                       JINJA_MACROS);
+    else if (before)
+        j->macros[j->macro_count++] = macro;
+}
+
+const jinja_macro *spt_jinja_macro(const jinja *j, spt_text name)
+{
+    for (int i = j->macro_count - 1; i >= 0; i--)
+        if (spt_text_compare(j->macros[i].name, name) == 0)
+            return &j->macros[i];
+    return NULL;
+}
+
+/* The argument of that name, or at that place; false: it was not given. */
+static bool find_argument(const jinja_args *args, spt_text name, int place,
+                          const cJSON **value)
+{
+    for (int i = 0; i < args->count; i++) {
+        bool named = args->names[i].size > 0;
+        if (named ? spt_text_compare(args->names[i], name) == 0 : i == place) {
+            *value = args->values[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void bind_parameters(jinja *j, const jinja_args *args)
+{
+    for (int place = 0; j->status == SPT_OK && !spt_jinja_accept(j, ")");
+         place++) {
+        const cJSON *value = NULL;
+        spt_text name = spt_jinja_take(j)->text;
+        bool given = find_argument(args, name, place, &value);
+        if (spt_jinja_accept(j, "=")) {
+            j->live = !given;
+            const cJSON *otherwise = spt_jinja_expression(j);
+            j->live = true;
+            value = given ? value : otherwise;
+        }
+        spt_jinja_set(j, name, value);
+        spt_jinja_accept(j, ",");
+    }
+}
+
+const cJSON *spt_jinja_call_macro(jinja *j, const jinja_macro *macro,
+                                  const jinja_args *args)
+{
+    int back = j->at;
+    spt_buf *outer = j->out, inner = {0};
+    j->out = &inner;
+    j->depth++;
+    j->at = macro->parameters;
+    bind_parameters(j, args);
+    j->at = macro->body;
+    block(j);
+    leave_scope(j);
+    j->at = back;
+    j->out = outer;
+    const cJSON *text =
+        j->status == SPT_OK
+            ? spt_jinja_text(j, inner.data ? inner.data : "", inner.size)
+            : NULL;
+    spt_buf_free(&inner);
+    return text;
+}
+
 /* Words that end a block, left for who began it. */
 static bool ends_block(const jinja *j)
 {
-    static const char *const words[] = {"endif",  "elif",   "else",
-                                        "endfor", "endset", "endgeneration"};
+    static const char *const words[] = {"endif",        "elif",   "else",
+                                        "endfor",       "endset", "endmacro",
+                                        "endgeneration"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (spt_jinja_is(j, words[i]))
             return true;
@@ -342,6 +433,8 @@ static void statement(jinja *j)
         run_for(j);
     } else if (spt_jinja_accept(j, "set")) {
         run_set(j);
+    } else if (spt_jinja_accept(j, "macro")) {
+        run_macro(j);
     } else if (spt_jinja_accept(j, "break")) {
         run_flow(j, FLOW_BREAK);
     } else if (spt_jinja_accept(j, "continue")) {
