@@ -415,6 +415,66 @@ typedef struct spt_session_stats {
 SPT_API void spt_session_statistics(const spt_session *session,
                                     spt_session_stats *stats);
 
+/*
+ * One kernel on its own: verify attention with its combine, for programs that
+ * have buffers, streams and a CUDA context. The driver is the libcuda of the
+ * system (or sim's in its place); the calling thread's context is used.
+ */
+typedef struct spt_attention spt_attention;
+
+typedef struct spt_attention_problem {
+    int q_heads, kv_heads, head_dim; /* head_dim: 64, 80, 96, 128 or 256 */
+    bool fp16; /* instead of bf16: queries, KV and output */
+    int page_size; /* tokens of a KV page; 0 = contiguous */
+    bool tree; /* draft blocks are trees of at most 32 tokens */
+    bool sinks; /* one more logit per query head in the denominator */
+    int window; /* a row sees this many last positions; 0 = all */
+    double scale; /* of the logits; 0 = 1 / sqrt(head_dim) */
+    double softcap; /* c tanh(x / c) of scaled logits; 0 = none */
+    int max_batch, max_tokens; /* sequences; tokens of a draft block */
+    int64_t max_kv; /* tokens of a sequence, draft block included */
+    const char *pack; /* kernels that were proved, or NULL: compiled here */
+} spt_attention_problem;
+
+/*
+ * Device addresses; counts of elements. A sequence brings a block of tokens
+ * (the anchor and its drafts) that stand at positions kv_len - tokens on, in a
+ * tree by depth; their K and V are in the cache already.
+ */
+typedef struct spt_attention_call {
+    uint64_t q, out; /* (token, query head, head dim) */
+    uint64_t k, v; /* (page, slot, KV head, head dim) by strides */
+    uint64_t page_table; /* int32 (sequence, page); with pages */
+    uint64_t kv_start; /* int64 (sequence): first KV token; without */
+    uint64_t q_start; /* int32 (sequence + 1): first token of each in q */
+    uint64_t kv_len; /* int32 (sequence) */
+    uint64_t tree; /* uint32 (token): bits of ancestors and itself; or 0 */
+    uint64_t sinks; /* float (query head); or 0 */
+    uint64_t lse; /* float (token, query head), natural logarithm */
+    uint64_t workspace; /* of spt_attention_workspace bytes */
+    int64_t q_token_stride, kv_page_stride, kv_token_stride, kv_head_stride;
+    int page_table_stride;
+    int batch, max_tokens; /* at most the problem's */
+    int64_t max_kv;
+} spt_attention_call;
+
+/* SPT_E_DEVICE without a current context; SPT_E_NOT_FOUND: no such kernel. */
+SPT_API spt_status spt_attention_open(const spt_attention_problem *problem,
+                                      spt_attention **attention,
+                                      spt_error *err);
+SPT_API void spt_attention_close(spt_attention *attention);
+
+/* Device bytes that a call may use; two calls at once need two. */
+SPT_API size_t spt_attention_workspace(const spt_attention *attention);
+
+/* Its reduction key: equal keys, equal bits. The attention's. */
+SPT_API const char *spt_attention_key(const spt_attention *attention);
+
+/* Enqueues both kernels on a CUstream (NULL: the default one). */
+SPT_API spt_status spt_attention_launch(spt_attention *attention,
+                                        const spt_attention_call *call,
+                                        void *stream, spt_error *err);
+
 #ifdef __cplusplus
 }
 #endif

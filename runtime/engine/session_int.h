@@ -85,4 +85,10 @@ spt_status spt_engine_open_drafter(spt_engine *engine,
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
                                        uint64_t *bytes, spt_error *err);
 
+/* attention.c: the same on a driver that is open already; NULL: the system's
+   libcuda. */
+spt_status spt_attention_open_on(const spt_driver *driver,
+                                 const spt_attention_problem *problem,
+                                 spt_attention **attention, spt_error *err);
+
 #endif
