@@ -53,8 +53,8 @@ static spt_status close_scope(ptx_parser *parser, uint32_t first)
     return SPT_OK;
 }
 
-static spt_status add_register(ptx_parser *parser, ptx_type type,
-                               const ptx_token *name)
+spt_status ptx_register_add(ptx_parser *parser, ptx_type type,
+                            const ptx_token *name)
 {
     ptx_symbol *symbol;
     ptx_reg reg = {.type = (uint8_t)type};
@@ -108,7 +108,7 @@ static spt_status read_registers(ptx_parser *parser)
         if (ptx_is(&parser->lex, "<"))
             SPT_TRY(add_range(parser, (ptx_type)word.id, &name));
         else
-            SPT_TRY(add_register(parser, (ptx_type)word.id, &name));
+            SPT_TRY(ptx_register_add(parser, (ptx_type)word.id, &name));
         more = ptx_is(&parser->lex, ",");
     } while (more);
     return ptx_expect(&parser->lex, ";");

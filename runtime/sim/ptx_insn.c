@@ -307,6 +307,37 @@ static spt_status read_operands(ptx_parser *parser)
     }
 }
 
+spt_status ptx_move_held(ptx_parser *parser, bool results, int32_t guard,
+                         bool negated)
+{
+    uint32_t count = PTX_COUNT(parser->held, ptx_held);
+    for (uint32_t i = 0; i < count; i++) {
+        const ptx_held *held = PTX_ITEM(parser->held, ptx_held, i);
+        ptx_insn insn = {
+            .op = results ? PTX_OP_ST : PTX_OP_LD,
+            .n_operands = 2,
+            .n_types = 1,
+            .space = PTX_PARAM,
+            .vector = 1,
+            .guard = guard,
+            .guard_negated = negated,
+            .types = {PTX_ITEM(parser->vars, ptx_var, held->var)->type},
+            .file = parser->file,
+            .line = parser->line,
+            .ptx_line = parser->lex.token.line,
+        };
+        insn.operands[results] =
+            (ptx_operand){.kind = PTX_REGISTER, .index = held->reg};
+        insn.operands[!results] = (ptx_operand){.kind = PTX_ADDRESS,
+                                                .count = 1,
+                                                .base = PTX_BASE_VARIABLE,
+                                                .index = held->var};
+        if (held->result == results)
+            SPT_TRY(ptx_push(parser, &parser->insns, &insn, sizeof insn));
+    }
+    return SPT_OK;
+}
+
 spt_status ptx_instruction(ptx_parser *parser, const ptx_token *opcode)
 {
     ptx_insn *insn = &parser->insn;
@@ -319,6 +350,8 @@ spt_status ptx_instruction(ptx_parser *parser, const ptx_token *opcode)
     insn->ptx_line = opcode->line;
     SPT_TRY(read_suffixes(parser, opcode));
     SPT_TRY(read_operands(parser));
+    if (insn->op == PTX_OP_RET)
+        SPT_TRY(ptx_move_held(parser, true, insn->guard, insn->guard_negated));
     SPT_TRY(ptx_push(parser, &parser->insns, insn, sizeof *insn));
     return ptx_expect(&parser->lex, ";");
 }

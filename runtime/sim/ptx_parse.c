@@ -243,6 +243,7 @@ static spt_status add_return(ptx_parser *parser)
     ret.file = parser->file;
     ret.line = parser->line;
     ret.ptx_line = parser->lex.token.line;
+    SPT_TRY(ptx_move_held(parser, true, -1, false));
     return ptx_push(parser, &parser->insns, &ret, sizeof ret);
 }
 
@@ -321,6 +322,8 @@ static spt_status read_results(ptx_parser *parser)
     ptx_func *func = PTX_ITEM(parser->funcs, ptx_func, parser->func);
     func->returns = returns;
     func->n_returns = n_returns;
+    for (uint32_t i = 0; i < PTX_COUNT(parser->held, ptx_held); i++)
+        PTX_ITEM(parser->held, ptx_held, i)->result = true;
     parser->lex = after;
     return SPT_OK;
 }
@@ -351,7 +354,7 @@ static void clear_body(ptx_parser *parser)
 {
     parser->regs.size = parser->insns.size = 0;
     parser->vectors.size = parser->tables.size = 0;
-    parser->fixups.size = 0;
+    parser->fixups.size = parser->held.size = 0;
     parser->file = parser->line = 0;
 }
 
@@ -360,6 +363,7 @@ static spt_status read_function(ptx_parser *parser, bool entry)
     clear_body(parser);
     SPT_TRY(read_head(parser, entry));
     if (ptx_is(&parser->lex, "{")) {
+        SPT_TRY(ptx_move_held(parser, false, -1, false));
         SPT_TRY(ptx_body(parser));
         SPT_TRY(end_body(parser));
     } else if (ptx_is(&parser->lex, ";")) {
@@ -547,6 +551,7 @@ static void free_parser(ptx_parser *parser)
     spt_buf_free(&parser->vectors);
     spt_buf_free(&parser->tables);
     spt_buf_free(&parser->fixups);
+    spt_buf_free(&parser->held);
     spt_free(parser);
 }
 

@@ -65,6 +65,12 @@ typedef struct ptx_value {
     uint64_t bits; /* integer, or bits of the real */
 } ptx_value;
 
+/* A parameter or result of a function that its body names as a register. */
+typedef struct ptx_held {
+    uint32_t reg, var;
+    bool result;
+} ptx_held;
+
 typedef struct ptx_parser {
     ptx_lexer lex;
     spt_error *err;
@@ -81,6 +87,7 @@ typedef struct ptx_parser {
     /* Of the function that is being read. */
     int32_t func; /* funcs index, -1 outside */
     spt_buf regs, insns, vectors, tables, fixups;
+    spt_buf held; /* ptx_held */
     uint32_t file, line; /* of .loc */
 
     /* Of the instruction that is being read. */
@@ -135,6 +142,8 @@ bool ptx_value_bits(const ptx_value *value, ptx_type type, uint64_t *bits,
 spt_status ptx_variables(ptx_parser *parser, bool external, bool visible);
 /* One .param of a function's head. index: of the variable. */
 spt_status ptx_parameter(ptx_parser *parser, bool kernel, uint32_t *index);
+spt_status ptx_register_add(ptx_parser *parser, ptx_type type,
+                            const ptx_token *name);
 /* Gives offsets to shared variables when all functions are known. */
 spt_status ptx_place_shared(ptx_parser *parser);
 
@@ -154,6 +163,10 @@ ptx_value ptx_raw(const ptx_operand *operand);
 
 /* ptx_insn.c: what follows the opcode, with its ";"; the guard is in insn. */
 spt_status ptx_instruction(ptx_parser *parser, const ptx_token *opcode);
+/* Moves between registers that are parameters and their places: the results'
+   before a return with that guard, or the others' at the start. */
+spt_status ptx_move_held(ptx_parser *parser, bool results, int32_t guard,
+                         bool negated);
 
 /* ptx_check.c: operands against the row; constants take their types. */
 spt_status ptx_check(ptx_parser *parser);

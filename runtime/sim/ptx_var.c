@@ -434,13 +434,26 @@ spt_status ptx_variables(ptx_parser *parser, bool external, bool visible)
     return ptx_expect(&parser->lex, ";");
 }
 
+/* A parameter in a register: a place without a name, and the register. */
+static spt_status hold(ptx_parser *parser, const declaration *head)
+{
+    ptx_held held = {
+        .reg = PTX_COUNT(parser->regs, ptx_reg),
+        .var = PTX_COUNT(parser->vars, ptx_var),
+    };
+    SPT_TRY(ptx_register_add(parser, head->var.type, &head->name));
+    return ptx_push(parser, &parser->held, &held, sizeof held);
+}
+
 spt_status ptx_parameter(ptx_parser *parser, bool kernel, uint32_t *index)
 {
     declaration head = {.vector = 1};
     ptx_func *func = PTX_ITEM(parser->funcs, ptx_func, parser->func);
-    if (ptx_is(&parser->lex, ".reg"))
-        return ptx_fail(parser, "parameters in registers are not supported");
-    SPT_TRY(ptx_expect(&parser->lex, ".param"));
+    bool held = false;
+    if (!kernel)
+        SPT_TRY(ptx_accept(&parser->lex, ".reg", &held));
+    if (!held)
+        SPT_TRY(ptx_expect(&parser->lex, ".param"));
     SPT_TRY(read_head(parser, &head));
     SPT_TRY(read_name(parser, &head));
     head.var.function = parser->func;
@@ -448,7 +461,9 @@ spt_status ptx_parameter(ptx_parser *parser, bool kernel, uint32_t *index)
     place(&head.var, kernel ? &func->param_bytes : &func->local_bytes);
     if (func->param_bytes > UINT32_MAX || func->local_bytes > UINT32_MAX)
         return ptx_fail(parser, "parameters are too large");
-    if (!ptx_token_is(&head.name, "_"))
+    if (held)
+        SPT_TRY(hold(parser, &head));
+    if (!held && !ptx_token_is(&head.name, "_"))
         return add_var(parser, &head, index);
     *index = PTX_COUNT(parser->vars, ptx_var);
     head.var.name = "_";
