@@ -76,3 +76,6 @@ for times in attention gemm; do
     printf '\n'
     "$program" model check "tests/data/held_$times.csv"
 done
+if [ -x "$build/bench/bench_linear" ]; then
+    "$build/bench/bench_linear"
+fi
