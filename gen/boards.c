@@ -606,6 +606,28 @@ static int load_user_file(lua_State *L)
     return 0;
 }
 
+/* NAME.json beside NAME.lua: constants that `spectune model fit` wrote. */
+static spt_status calibrate_user(const char *path, spt_board *board,
+                                 spt_error *err)
+{
+    size_t length = strlen(path);
+    if (length < 4 || strcmp(path + length - 4, ".lua") != 0)
+        return SPT_OK;
+    spt_buf beside = {0};
+    spt_buf_printf(&beside, "%.*s.json", (int)(length - 4), path);
+    spt_calibration *c = spt_calloc(1, sizeof *c);
+    spt_status status = SPT_OK;
+    if (!c || beside.failed)
+        status = spt_fail(err, SPT_E_MEMORY, "%s: out of memory", path);
+    else if (spt_file_exists(beside.data))
+        status = spt_calibration_read(beside.data, c, err);
+    if (status == SPT_OK)
+        spt_calibrate(board, c);
+    spt_free(c);
+    spt_buf_free(&beside);
+    return status;
+}
+
 spt_status spt_gen_board_file(spt_gen *gen, const char *path, spt_board *board,
                               spt_error *err)
 {
@@ -623,7 +645,7 @@ spt_status spt_gen_board_file(spt_gen *gen, const char *path, spt_board *board,
     SPT_TRY(spt_lua_run(gen->lua, load_user_file, &job, err));
     gen->boards->user = e;
     complete(gen->boards, e, board);
-    return SPT_OK;
+    return calibrate_user(path, board, err);
 }
 
 spt_status spt_gen_board_facts(spt_gen *gen, const spt_board *board,

@@ -55,6 +55,16 @@ try model fit "$TMP/mine.csv" -o "$TMP/mine.json"
 is "a second fit gives the same bytes" \
     "$(cmp "$TMP/mine.json" "$TMP/first.json" && echo same)" same
 
+cp archs/l40s.lua "$TMP/mine.lua"
+sed 's/^l40s/mine/' "$TMP/mine.csv" >"$TMP/own.csv"
+try model fit "$TMP/own.csv" --board "$TMP/mine.lua" -o "$TMP/mine.json"
+is "a fit to a board of one's own" "$status" 0
+try archs --board "$TMP/mine.lua"
+has "is taken from beside the board's file" "$out" "measured kernels on mine"
+printf '{}\n' >"$TMP/mine.json"
+refused "or refused there" 1 "mine.json: schema" archs --board "$TMP/mine.lua"
+rm "$TMP/mine.json"
+
 sed '1s/latency_us/latency_us,more/; 1!s/$/,1/' $gemm >"$TMP/more.csv"
 refused "an unknown column" 1 "column 'more': unknown" \
     model check "$TMP/more.csv"
