@@ -169,6 +169,7 @@ typedef struct ptx_var {
                            or within the module's shared/const/global image */
     const uint8_t *init; /* size bytes, or NULL */
     bool external, visible;
+    bool managed; /* the host uses it at the same address */
     int32_t function; /* owner, or -1 for module scope */
     const struct ptx_reloc *relocs; /* addresses of variables inside init */
     uint32_t n_relocs;

@@ -57,7 +57,7 @@ spt_status ptx_unexpected(ptx_parser *parser, const char *what)
 }
 
 /* ".attribute(.managed, .unified(1, 2))" */
-spt_status ptx_attribute_list(ptx_parser *parser)
+spt_status ptx_attribute_list(ptx_parser *parser, bool *managed)
 {
     uint32_t depth = 0;
     SPT_TRY(ptx_lex_next(&parser->lex));
@@ -66,6 +66,8 @@ spt_status ptx_attribute_list(ptx_parser *parser)
     do {
         depth += ptx_is(&parser->lex, "(");
         depth -= ptx_is(&parser->lex, ")");
+        if (managed && ptx_is(&parser->lex, ".managed"))
+            *managed = true;
         if (parser->lex.token.kind == PTX_TOKEN_END)
             return ptx_unexpected(parser, "\")\"");
         SPT_TRY(ptx_lex_next(&parser->lex));
@@ -201,7 +203,7 @@ static spt_status read_limit(ptx_parser *parser, ptx_func *func, bool *known)
         ptx_is(&parser->lex, ".blocksareclusters"))
         return ptx_lex_next(&parser->lex);
     if (ptx_is(&parser->lex, ".attribute"))
-        return ptx_attribute_list(parser);
+        return ptx_attribute_list(parser, NULL);
     if (ptx_is(&parser->lex, ".pragma"))
         return skip_statement(parser);
     *known = false;
@@ -333,7 +335,7 @@ static spt_status read_head(ptx_parser *parser, bool entry)
     uint32_t *params = NULL, n_params = 0;
     SPT_TRY(ptx_lex_next(&parser->lex));
     if (ptx_is(&parser->lex, ".attribute"))
-        SPT_TRY(ptx_attribute_list(parser));
+        SPT_TRY(ptx_attribute_list(parser, NULL));
     if (!entry && ptx_is(&parser->lex, "("))
         SPT_TRY(read_results(parser));
     else

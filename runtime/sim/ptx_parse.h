@@ -150,8 +150,8 @@ spt_status ptx_place_shared(ptx_parser *parser);
 /* ptx_body.c: from "{" to its "}". */
 spt_status ptx_body(ptx_parser *parser);
 
-/* ptx_parse.c: .attribute(.managed) and the like, which change nothing here */
-spt_status ptx_attribute_list(ptx_parser *parser);
+/* ptx_parse.c: .attribute(...); managed (may be NULL) becomes true by .managed */
+spt_status ptx_attribute_list(ptx_parser *parser, bool *managed);
 
 /* ptx_operand.c. A constant is kept as written (ptx_raw) until ptx_check. */
 spt_status ptx_operand_read(ptx_parser *parser, ptx_operand *operand);

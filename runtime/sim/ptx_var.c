@@ -54,7 +54,7 @@ static spt_status read_head(ptx_parser *parser, declaration *head)
         } else if (ptx_is(&parser->lex, ".ptr")) {
             SPT_TRY(skip_pointer_hint(parser));
         } else if (ptx_is(&parser->lex, ".attribute")) {
-            SPT_TRY(ptx_attribute_list(parser));
+            SPT_TRY(ptx_attribute_list(parser, &head->var.managed));
         } else if (word.kind == PTX_WORD_TYPE && !head->var.type) {
             head->var.type = (ptx_type)word.id;
             SPT_TRY(ptx_lex_next(&parser->lex));

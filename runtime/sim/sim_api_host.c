@@ -89,6 +89,15 @@ static CUresult host_new(uint64_t size, unsigned flags, bool managed,
     return result;
 }
 
+CUresult sim_host_managed(uint64_t size, uint64_t *address)
+{
+    void *base;
+    CUresult result = host_new(size, CU_MEM_ATTACH_GLOBAL, true, &base);
+    if (result == CUDA_SUCCESS)
+        *address = (uint64_t)(uintptr_t)base;
+    return result;
+}
+
 /* --- page-locked -------------------------------------------------------- */
 
 CUresult SIM_FN(cuMemHostAlloc)(void **pointer, size_t size, unsigned flags)

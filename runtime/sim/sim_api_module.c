@@ -27,8 +27,12 @@ static spt_status place_variable(CUmodule module, uint32_t index,
                         "module: external variable %s is not linked",
                         var->name);
     uint64_t size = var->size ? var->size : 1;
-    spt_status status = sim_memory_alloc(sim_the.memory, module->ctx->device,
-                                         size, &module->addresses[index]);
+    spt_status status = SPT_E_MEMORY;
+    if (!var->managed)
+        status = sim_memory_alloc(sim_the.memory, module->ctx->device, size,
+                                  &module->addresses[index]);
+    else if (sim_host_managed(size, &module->addresses[index]) == CUDA_SUCCESS)
+        status = SPT_OK;
     if (status != SPT_OK)
         return spt_fail(err, status, "module: no memory for variable %s",
                         var->name);
@@ -81,6 +85,15 @@ static spt_status module_fill(CUmodule module, const char *text, size_t size,
                            !sim_the.options.checks_off, &module->program, err);
 }
 
+static void release_variable(uint64_t address)
+{
+    sim_host_block *managed = sim_host_find((void *)(uintptr_t)address);
+    if (managed)
+        sim_host_remove(managed);
+    else
+        sim_memory_release(sim_the.memory, address);
+}
+
 void sim_module_delete(CUmodule module)
 {
     CUmodule *link = &module->ctx->modules;
@@ -96,7 +109,7 @@ void sim_module_delete(CUmodule module)
         }
     for (uint32_t i = 0; module->ptx && i < module->ptx->n_vars; i++)
         if (module->addresses && module->addresses[i])
-            sim_memory_release(sim_the.memory, module->addresses[i]);
+            release_variable(module->addresses[i]);
     spt_free(module->functions);
     spt_free(module->addresses);
     if (module->ptx)

@@ -18,6 +18,7 @@ sim_machine sim_the = {
 };
 
 void (*sim_open_hook)(void);
+void *(*sim_find_hook)(const char *name);
 
 static _Thread_local spt_error last_error;
 
@@ -430,8 +431,9 @@ CUresult SIM_FN(cuGetProcAddress)(const char *symbol, void **address,
                 *status = CU_GET_PROC_ADDRESS_SUCCESS;
             return CUDA_SUCCESS;
         }
-    *address = NULL;
+    *address = sim_find_hook ? sim_find_hook(symbol) : NULL;
     if (status)
-        *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+        *status = *address ? CU_GET_PROC_ADDRESS_SUCCESS
+                           : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return *address || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

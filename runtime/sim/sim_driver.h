@@ -328,6 +328,8 @@ extern sim_machine sim_the;
 
 /* Called by cuInit first, to open a machine; NULL: none. */
 extern void (*sim_open_hook)(void);
+/* Called by cuGetProcAddress for calls that sim lacks; NULL: none. */
+extern void *(*sim_find_hook)(const char *name);
 
 /* --- sim_driver.c ------------------------------------------------------- */
 
@@ -542,6 +544,8 @@ void sim_pools_delete(void);
 /* The block that holds a pointer, or NULL. */
 sim_host_block *sim_host_find(const void *pointer);
 void sim_host_remove(sim_host_block *block);
+/* Zeroed managed memory. */
+CUresult sim_host_managed(uint64_t size, uint64_t *address);
 /* Page-locked host memory (allocated, registered or managed). */
 bool sim_host_pinned(const void *pointer, uint64_t size);
 void sim_host_blocks_delete(void);

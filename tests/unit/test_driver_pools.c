@@ -96,6 +96,30 @@ static void managed(void)
     OK(drv.cuMemFree(p));
 }
 
+/* The host reads and writes a managed variable where the kernel does. */
+static void managed_variable(void)
+{
+    static const char *const ptx =
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".visible .global .attribute(.managed) .align 4 .u32 total = 5;\n"
+        ".visible .entry more()\n"
+        "{\n.reg .b32 %r;\nld.global.u32 %r, [total];\n"
+        "add.u32 %r, %r, 2;\nst.global.u32 [total], %r;\nret;\n}\n";
+    CUmodule module;
+    CUdeviceptr p;
+    size_t bytes;
+    OK(drv.cuModuleLoadData(&module, ptx));
+    OK(drv.cuModuleGetGlobal(&p, &bytes, module, "total"));
+    volatile uint32_t *total = (volatile uint32_t *)(uintptr_t)p;
+    CHECK_INT(*total, 5, "the host sees a managed variable's first value");
+    *total = 40;
+    OK(drv.cuLaunchKernel(driver_test_function(module, "more"), 1, 1, 1, 1, 1,
+                          1, 0, NULL, NULL, NULL));
+    OK(drv.cuCtxSynchronize());
+    CHECK_INT(*total, 42, "and both change it");
+    OK(drv.cuModuleUnload(module));
+}
+
 static void pointers(void)
 {
     CUdeviceptr p, start = 1;
@@ -210,6 +234,7 @@ int main(void)
     default_pool();
     own_pool();
     managed();
+    managed_variable();
     pointers();
     libraries();
     module_file();

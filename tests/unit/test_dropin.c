@@ -89,5 +89,12 @@ int main(void)
     CHECK_INT(find("cuGraphAddNode", &found, CUDA_VERSION, 0, &status),
               CUDA_SUCCESS, "calls are found by their plain names");
     CHECK(found != NULL, "with an address");
+    CHECK_INT(find("cuTexObjectCreate", &found, CUDA_VERSION, 0, &status),
+              CUDA_SUCCESS, "so are the missing ones");
+    CHECK(found == dlsym(lib, "cuTexObjectCreate"), "which then say so");
+    CHECK_INT(find("cuNoSuchCall", &found, CUDA_VERSION, 0, &status),
+              CUDA_SUCCESS, "and no others");
+    CHECK(!found && status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND,
+          "they are not found");
     return check_done();
 }

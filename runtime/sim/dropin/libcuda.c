@@ -61,6 +61,35 @@
 #include "missing.def"
 #undef SIM_MISSING
 
+/* Under names of our own: cuda.h has types for theirs. */
+#define SIM_MISSING(name) extern void stub_##name(void) __asm__(#name);
+#include "missing.def"
+#undef SIM_MISSING
+
+/* The stub of a call that is missing, with or without its version. */
+static void *find_missing(const char *name)
+{
+    static const struct {
+        const char *name;
+        void (*call)(void);
+    } calls[] = {
+#define SIM_MISSING(name) {#name, stub_##name},
+#include "missing.def"
+#undef SIM_MISSING
+    };
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        const char *rest = calls[i].name + length;
+        if (strncmp(calls[i].name, name, length) ||
+            (*rest && strncmp(rest, "_v", 2)))
+            continue;
+        void *address;
+        memcpy(&address, &calls[i].call, sizeof(address));
+        return address;
+    }
+    return NULL;
+}
+
 __attribute__((used)) CUresult sim_dropin_missing(const char *name);
 CUresult sim_dropin_missing(const char *name)
 {
@@ -190,4 +219,5 @@ static void open_machine(void)
 __attribute__((constructor)) static void prepare(void)
 {
     sim_open_hook = open_machine;
+    sim_find_hook = find_missing;
 }
