@@ -150,7 +150,7 @@ spt_status ptx_place_shared(ptx_parser *parser);
 /* ptx_body.c: from "{" to its "}". */
 spt_status ptx_body(ptx_parser *parser);
 
-/* ptx_parse.c: .attribute(...); managed (may be NULL) becomes true by .managed */
+/* ptx_parse.c: .attribute(...); .managed makes *managed (may be NULL) true */
 spt_status ptx_attribute_list(ptx_parser *parser, bool *managed);
 
 /* ptx_operand.c. A constant is kept as written (ptx_raw) until ptx_check. */
