@@ -65,6 +65,9 @@ fi
 if [ -x "$build/bench/bench_sim" ]; then
     "$build/bench/bench_sim"
 fi
+if [ -x "$build/bench/bench_kernels" ]; then
+    "$build/bench/bench_kernels"
+fi
 if command -v python3 >/dev/null; then
     rm -rf "$SPECTUNE_CACHE"
     printf '%-36s %9.1f MiB\n' "peak memory, main command cold" \
