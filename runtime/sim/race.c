@@ -230,16 +230,36 @@ typedef struct part {
     uint64_t address;
 } part;
 
+/* One bit for each byte of a comparison's result, and the reverse. */
+static inline uint32_t bits_of_bytes(lanes bytes)
+{
+#ifdef __SSE2__
+    typedef char signs __attribute__((vector_size(CELL)));
+    return (uint32_t)__builtin_ia32_pmovmskb128((signs)bytes);
+#else
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < CELL; i++)
+        bits |= (uint32_t)(bytes[i] >> 7) << i;
+    return bits;
+#endif
+}
+
+static inline lanes bytes_of_bits(uint32_t bits)
+{
+    const lanes each = {1, 2, 4, 8, 16, 32, 64, 128,
+                        1, 2, 4, 8, 16, 32, 64, 128};
+    const uint64_t spread = UINT64_C(0x0101010101010101);
+    const uint64_t halves[2] = {(bits & 255) * spread, (bits >> 8) * spread};
+    lanes bytes;
+    memcpy(&bytes, halves, sizeof bytes);
+    return (lanes)((bytes & each) == each);
+}
+
 /* Those of the bytes whose lane is not the one that is known. */
 static inline uint32_t others(const lanes *known, const lanes *who,
                               uint32_t mask)
 {
-    if (mask == (1u << CELL) - 1 && !memcmp(known, who, CELL))
-        return 0;
-    uint32_t differ = 0;
-    for (uint32_t i = 0; i < CELL; i++)
-        differ |= (uint32_t)((*known)[i] != (*who)[i]) << i;
-    return differ & mask;
+    return bits_of_bytes((lanes)(*known != *who)) & mask;
 }
 
 /* Notes who accesses the bytes; fresh: those that no lane has read before in
@@ -250,16 +270,10 @@ static inline void note(cell_lanes *l, const part *p, bool write,
     lanes *known = write ? &l->writer : &l->reader;
     if (write)
         fresh = p->mask;
-    if (fresh == (1u << CELL) - 1) {
-        *known = p->who;
-        return;
-    }
-    for (uint32_t i = 0; i < CELL; i++) {
-        if (fresh >> i & 1)
-            (*known)[i] = p->who[i];
-        else if ((p->mask >> i & 1) && (*known)[i] != p->who[i])
-            (*known)[i] = SEVERAL;
-    }
+    lanes now = bytes_of_bits(fresh);
+    lanes several =
+        bytes_of_bits(p->mask) & (lanes)(*known != p->who); /* SEVERAL */
+    *known = (now & p->who) | (~now & (*known | several));
 }
 
 /* Another lane of the warp, in the same epoch? Lanes of one instruction that
