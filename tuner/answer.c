@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "show.h"
 
 static void add_rung(cJSON *list, const spt_rung *rung)
 {
@@ -189,25 +190,6 @@ static const ink plain_ink = {"", "", "", "", ""};
 static const ink colour_ink = {"\033[1m", "\033[2m", "\033[32m", "\033[33m",
                                "\033[0m"};
 
-/* Microseconds in five columns or so: 12.3 us, 4.56 ms. */
-static const char *time_text(double us, char *text, size_t size)
-{
-    if (us < 1000)
-        snprintf(text, size, "%.1f us", us);
-    else
-        snprintf(text, size, "%.*f ms", us < 99995 ? 2 : 1, us / 1000);
-    return text;
-}
-
-static const char *tokens_text(int64_t n, char *text, size_t size)
-{
-    if (n >= 1024 && n % 1024 == 0)
-        snprintf(text, size, "%lldk", (long long)(n / 1024));
-    else
-        snprintf(text, size, "%lld", (long long)n);
-    return text;
-}
-
 /* "label  text", wrapped at 80 columns under the text. */
 static void print_field(FILE *out, const ink *i, const char *label,
                         const char *text)
@@ -283,7 +265,7 @@ static void print_head(FILE *out, const ink *i, const spt_choose_input *in)
     for (size_t c = 0; c < in->n_contexts && used < 300; c++)
         used += (size_t)snprintf(
             text + used, sizeof text - used, "%s %s", c ? "," : "",
-            tokens_text(in->contexts[c], context, sizeof context));
+            spt_tokens_text(in->contexts[c], context, sizeof context));
     print_field(out, i, "load", text);
     print_deployment(out, i, &in->where);
 }
@@ -310,21 +292,22 @@ static void print_ladder(FILE *out, const ink *i, const spt_choose_input *in,
         return;
     fprintf(out, "\n%sLadder%s  batch %d, context %s\n", i->bold, i->off,
             ch->ladder_batch,
-            tokens_text(ch->ladder_context, context, sizeof context));
+            spt_tokens_text(ch->ladder_context, context, sizeof context));
     fprintf(out, "%s  rows    D   attention/layer   verify step   evidence%s\n",
             i->dim, i->off);
     for (size_t r = 0; r < ch->n_rungs; r++) {
         const spt_rung *rung = &ch->ladder[r];
         fprintf(out, "  %4d  %3d   %15s   %11s   %s\n", rung->rows,
-                rung->draft_length, time_text(rung->attention_us, a, sizeof a),
-                time_text(rung->step_us, s, sizeof s), rung->evidence);
+                rung->draft_length,
+                spt_time_text(rung->attention_us, a, sizeof a),
+                spt_time_text(rung->step_us, s, sizeof s), rung->evidence);
     }
 }
 
 static void print_choice(FILE *out, const ink *i, const spt_choice *c)
 {
     char context[24], t[16], d[16], v[16];
-    tokens_text(c->context, context, sizeof context);
+    spt_tokens_text(c->context, context, sizeof context);
     if (!c->known) {
         fprintf(out, "%4d %6s  %s%s%s\n", c->batch, context, i->dim, c->reason,
                 i->off);
@@ -340,9 +323,9 @@ static void print_choice(FILE *out, const ink *i, const spt_choice *c)
             "%4d %6s  %-11.11s %s%2d %-5s %5.2f %5.2fx%s %8s %8s %8s %6.1f\n",
             c->batch, context, c->workload, tint, c->draft_length, alike,
             c->expected_length, c->speedup, i->off,
-            time_text(c->target_us, t, sizeof t),
-            time_text(c->draft_us, d, sizeof d),
-            time_text(c->verify_us, v, sizeof v), c->memory_bytes / 1e9);
+            spt_time_text(c->target_us, t, sizeof t),
+            spt_time_text(c->draft_us, d, sizeof d),
+            spt_time_text(c->verify_us, v, sizeof v), c->memory_bytes / 1e9);
 }
 
 /* Rows of the table: not those without a table of acceptance, and a cell that
@@ -454,9 +437,9 @@ static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
     snprintf(text, sizeof text,
              "a prompt of %s takes %s, the drafter %s more: won back after "
              "%.0f tokens (%s, batch %d)",
-             tokens_text(last->context, context, sizeof context),
-             time_text(last->prefill_us, prompt, sizeof prompt),
-             time_text(last->draft_prefill_us, more, sizeof more),
+             spt_tokens_text(last->context, context, sizeof context),
+             spt_time_text(last->prefill_us, prompt, sizeof prompt),
+             spt_time_text(last->draft_prefill_us, more, sizeof more),
              ceil(last->break_even), last->workload, last->batch);
     print_field(out, &plain_ink, "  prefill", text);
     print_memory(out, last);

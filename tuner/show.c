@@ -10,7 +10,7 @@ const char *spt_time_text(double us, char *text, size_t size)
     if (us < 1000)
         snprintf(text, size, "%.1f us", us);
     else
-        snprintf(text, size, "%.2f ms", us / 1000);
+        snprintf(text, size, "%.*f ms", us < 99995 ? 2 : 1, us / 1000);
     return text;
 }
 
