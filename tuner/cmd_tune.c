@@ -268,9 +268,9 @@ int spt_cmd_tune(int argc, char **argv)
         .page_size = 16,
         .batches = {3, {1, 8, 64}},
         .contexts = {3, {1024, 8192, 32768}},
-        .drafters = {6,
-                     {"external", "eagle3", "mtp", "dflash", "dspark",
-                      "ngram"}},
+        .drafters = {.count = 6,
+                     .values = {"external", "eagle3", "mtp", "dflash", "dspark",
+                                "ngram"}},
     };
     int code = parse(argc, argv, &o);
     if (code >= 0)

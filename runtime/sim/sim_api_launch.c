@@ -298,7 +298,8 @@ CUresult SIM_FN(cuLaunchHostFunc)(CUstream handle, CUhostFn call, void *user)
         call ? sim_stream_of(ctx, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return sim_leave(result);
-    sim_work work = {.kind = SIM_WORK_HOST, .host = {call, user}};
+    sim_work work = {.kind = SIM_WORK_HOST,
+                     .host = {.call = call, .user = user}};
     return sim_leave(sim_enqueue(stream, &work, NULL));
 }
 

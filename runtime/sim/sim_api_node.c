@@ -61,7 +61,8 @@ CUresult sim_fill_work(const CUDA_MEMSET_NODE_PARAMS *params, sim_work *work)
 
 CUresult sim_host_work(CUhostFn call, void *user, sim_work *work)
 {
-    *work = (sim_work){.kind = SIM_WORK_HOST, .host = {call, user}};
+    *work =
+        (sim_work){.kind = SIM_WORK_HOST, .host = {.call = call, .user = user}};
     return call ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
