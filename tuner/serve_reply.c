@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <utf8proc.h>
+
 #include "serve_int.h"
 
 static const char *reason_of(spt_finish finish)
@@ -236,11 +238,26 @@ void spt_serve_reply_end(serve_job *job)
     cJSON_Delete(root);
 }
 
+/* What an error quotes may be no UTF-8, or end within a character. */
+static void keep_utf8(char *text)
+{
+    utf8proc_int32_t character;
+    for (utf8proc_ssize_t n; *text; text += n) {
+        n = utf8proc_iterate((utf8proc_uint8_t *)text, -1, &character);
+        if (n < 1) {
+            *text = '?';
+            n = 1;
+        }
+    }
+}
+
 void spt_serve_reply_error(const spt_error *err, const char *type, spt_buf *out)
 {
+    spt_error shown = *err;
+    keep_utf8(shown.text);
     cJSON *root = cJSON_CreateObject();
     cJSON *error = cJSON_AddObjectToObject(root, "error");
-    cJSON_AddStringToObject(error, "message", err->text);
+    cJSON_AddStringToObject(error, "message", shown.text);
     cJSON_AddStringToObject(error, "type", type);
     cJSON_AddNullToObject(error, "param");
     cJSON_AddNullToObject(error, "code");

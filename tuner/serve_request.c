@@ -32,7 +32,8 @@ static spt_status number(const cJSON *item, double least, double most,
         *out = item->valuedouble;
         return SPT_OK;
     }
-    snprintf(expected, sizeof expected, "a number from %g to %g", least, most);
+    snprintf(expected, sizeof expected, "a number from %.10g to %.10g", least,
+             most);
     return wrong(item, expected, err);
 }
 
@@ -171,6 +172,8 @@ static spt_status read_stream_options(serve_job *job, const cJSON *item,
 {
     const cJSON *usage =
         cJSON_GetObjectItemCaseSensitive(item, "include_usage");
+    if (!cJSON_IsObject(item))
+        return wrong(item, "an object", err);
     return usage ? flag(usage, &job->usage, err) : SPT_OK;
 }
 
@@ -317,11 +320,28 @@ static spt_status read_field(serve_job *job, const cJSON *item, spt_error *err)
                     item->string);
 }
 
+/* Whether a text in the JSON has a NUL, where cJSON would end it. */
+static bool has_nul(const char *body, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (!body[i])
+            return true;
+        if (body[i] == '\\' && size - i > 5 &&
+            memcmp(body + i + 1, "u0000", 5) == 0)
+            return true;
+        i += body[i] == '\\';
+    }
+    return false;
+}
+
 static spt_status read_body(serve_job *job, const char *body, size_t size,
                             spt_error *err)
 {
     const cJSON *item;
     SPT_TRY(spt_json_parse(body, size, "request", &job->body, err));
+    if (has_nul(body, size))
+        return spt_fail(err, SPT_E_USAGE,
+                        "request: has the character U+0000, expected none");
     if (!cJSON_IsObject(job->body))
         return spt_fail(err, SPT_E_USAGE, "request: expected a JSON object");
     job->session = job->serve->options.session;
@@ -331,7 +351,13 @@ static spt_status read_body(serve_job *job, const char *body, size_t size,
         return spt_fail(err, SPT_E_IO, "request: no random numbers");
     if (!job->chat)
         job->answer.max_tokens = 16;
-    cJSON_ArrayForEach(item, job->body) SPT_TRY(read_field(job, item, err));
+    cJSON_ArrayForEach(item, job->body)
+    {
+        if (cJSON_GetObjectItemCaseSensitive(job->body, item->string) != item)
+            return spt_fail(err, SPT_E_USAGE, "%.80s: is there twice",
+                            item->string);
+        SPT_TRY(read_field(job, item, err));
+    }
     if (job->chat ? !job->messages : !job->prompt)
         return spt_fail(err, SPT_E_USAGE, "%s: is missing",
                         job->chat ? "messages" : "prompt");

@@ -211,6 +211,10 @@ static void test_chat(void)
     spt_buf_free(&s.body);
 }
 
+/* 80 bytes with an "x" before them end within a character. */
+#define AE10 "\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4"
+#define LONG AE10 AE10 AE10 AE10 AE10
+
 static void test_errors(void)
 {
     static const struct {
@@ -244,7 +248,20 @@ static void test_errors(void)
          "expected a role and a content", 400},
         {"POST", "/v1/completions",
          "{\"prompt\":\"a\",\"stream\":true,\"prompt\":7}",
-         "prompt: expected a text", 400},
+         "prompt: is there twice", 400},
+        {"POST", "/v1/completions",
+         "{\"prompt\":\"a\",\"logit_bias\":{\"1\":1,\"2\":1,\"3\":1,\"4\":1},"
+         "\"logit_bias\":{\"1\":1},\"max_tokens\":1}",
+         "logit_bias: is there twice", 400},
+        {"POST", "/v1/completions", "{\"prompt\":\"a\\u0000b\"}",
+         "has the character U+0000", 400},
+        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"x" LONG "\":1}",
+         "?: this field is not supported", 400},
+        {"POST", "/v1/completions",
+         "{\"prompt\":\"a\",\"stream_options\":5,\"max_tokens\":1}",
+         "stream_options: expected an object", 400},
+        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":0}",
+         "max_tokens: expected a number from 1 to 16777216", 400},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         reply r = ask(cases[i].method, cases[i].path, cases[i].body);
