@@ -147,6 +147,9 @@ static spt_status finish(spt_run_options *o, spt_error *err)
     o->session.accept = strcmp(o->accept, "rejection") == 0
                             ? SPT_ACCEPT_REJECTION
                             : SPT_ACCEPT_MATCH;
+    if (o->predict == 0)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--predict: is 0, expected at least 1, or -1");
     o->session.sampling.top_k = (int)o->top_k;
     o->session.sampling.seed = (uint64_t)o->seed;
     o->session.sampling.penalty_tokens = (int)o->penalty_tokens;

@@ -9,6 +9,7 @@ refused "run without a model" 2 "--model: is missing" run -p x
 refused "run without a prompt" 2 "--prompt or --file" run -m x.gguf
 refused "run with two prompts" 2 "--prompt or --file" run -m x -p x -f y
 refused "a model that is not there" 1 "/nonexistent.gguf" run -m /nonexistent.gguf -p x
+refused "no tokens to write" 2 "--predict: is 0" run -m x -p x -n 0
 refused "a draft model that is not named" 2 "--model-draft: is missing" \
     run -m x -p x --spec-type model
 refused "a drafter that does not exist" 2 "--spec-type: 'magic'" \
