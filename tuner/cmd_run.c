@@ -289,7 +289,7 @@ static void print_json(const run *r, const spt_session_stats *s)
     cJSON_AddStringToObject(root, "model", r->info.model);
     cJSON_AddStringToObject(root, "device", r->info.device);
     cJSON_AddStringToObject(root, "drafter", r->info.drafter);
-    cJSON_AddStringToObject(root, "text", r->text.data ? r->text.data : "");
+    spt_json_add_text(root, "text", (spt_text){r->text.data, r->text.size});
     cJSON *tokens = cJSON_AddArrayToObject(root, "tokens");
     for (size_t i = 0; i < r->tokens.size; i++)
         cJSON_AddItemToArray(tokens, cJSON_CreateNumber(r->tokens.data[i]));

@@ -146,16 +146,7 @@ static void add_logprobs(cJSON *choice, const serve_job *job, cJSON *entries)
     }
 }
 
-/* A text of the answer's length, with a NUL after it. */
-static char *copy_text(const char *text, size_t size)
-{
-    char *copy = spt_calloc(size + 1, 1);
-    if (copy && size)
-        memcpy(copy, text, size);
-    return copy;
-}
-
-static void reply_chunk(serve_job *job, const char *text, bool first,
+static void reply_chunk(serve_job *job, spt_text text, bool first,
                         cJSON *entries, spt_finish finish)
 {
     cJSON *root =
@@ -165,10 +156,10 @@ static void reply_chunk(serve_job *job, const char *text, bool first,
         cJSON *delta = cJSON_AddObjectToObject(choice, "delta");
         if (first)
             cJSON_AddStringToObject(delta, "role", "assistant");
-        if (first || *text)
-            cJSON_AddStringToObject(delta, "content", text);
+        if (first || text.size)
+            spt_json_add_text(delta, "content", text);
     } else {
-        cJSON_AddStringToObject(choice, "text", text);
+        spt_json_add_text(choice, "text", text);
     }
     add_logprobs(choice, job, entries);
     print_chunk(root, &job->out);
@@ -183,14 +174,11 @@ void spt_serve_reply_event(serve_job *job, const spt_event *event)
     job->tokens += event->n_tokens;
     job->finish = event->finish;
     if (job->stream) {
-        char *text = copy_text(event->text, event->text_size);
+        const spt_text text = {event->text, event->text_size};
         if (first && job->chat)
-            reply_chunk(job, "", true, NULL, SPT_FINISH_NONE);
-        if (text && (*text || entries || event->finish != SPT_FINISH_NONE))
+            reply_chunk(job, (spt_text){"", 0}, true, NULL, SPT_FINISH_NONE);
+        if (text.size || entries || event->finish != SPT_FINISH_NONE)
             reply_chunk(job, text, false, entries, event->finish);
-        else
-            cJSON_Delete(entries);
-        spt_free(text);
         return;
     }
     spt_buf_add(&job->text, event->text, event->text_size);
@@ -221,15 +209,15 @@ void spt_serve_reply_end(serve_job *job)
         end_stream(job);
         return;
     }
-    const char *text = job->text.data ? job->text.data : "";
+    const spt_text text = {job->text.data, job->text.size};
     cJSON *root = begin(job, job->chat ? "chat.completion" : "text_completion");
     cJSON *choice = add_choice(root, job->finish);
     if (job->chat) {
         cJSON *message = cJSON_AddObjectToObject(choice, "message");
         cJSON_AddStringToObject(message, "role", "assistant");
-        cJSON_AddStringToObject(message, "content", text);
+        spt_json_add_text(message, "content", text);
     } else {
-        cJSON_AddStringToObject(choice, "text", text);
+        spt_json_add_text(choice, "text", text);
     }
     add_logprobs(choice, job, job->logprobs);
     job->logprobs = NULL;

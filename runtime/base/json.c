@@ -309,3 +309,13 @@ void spt_json_add4(cJSON *object, const char *field, double value)
     else
         cJSON_AddNullToObject(object, field);
 }
+
+void spt_json_add_text(cJSON *object, const char *field, spt_text text)
+{
+    spt_buf copy = {0};
+    for (size_t i = 0; i < text.size; i++)
+        spt_buf_add(&copy, text.data[i] ? text.data + i : "\xef\xbf\xbd",
+                    text.data[i] ? 1 : 3);
+    cJSON_AddStringToObject(object, field, copy.data ? copy.data : "");
+    spt_buf_free(&copy);
+}

@@ -12,6 +12,7 @@
 
 #include "error.h"
 #include "mem.h"
+#include "text.h"
 
 /* Parses a file whole; SPT_E_FORMAT says "path:line:column: ...". */
 spt_status spt_json_read(const char *path, size_t max_bytes, cJSON **root,
@@ -61,5 +62,8 @@ double spt_round4(double value);
 
 /* Adds the number rounded to four digits; null when it is not finite. */
 void spt_json_add4(cJSON *object, const char *field, double value);
+
+/* Adds a text that may have NULs, which cJSON cannot hold, as U+FFFD. */
+void spt_json_add_text(cJSON *object, const char *field, spt_text text);
 
 #endif

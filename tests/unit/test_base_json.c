@@ -93,6 +93,19 @@ static void test_printing(void)
     CHECK_NEAR(spt_round4(123456.0), 123500.0, 0, "four digits of a large one");
 }
 
+static void test_nul(void)
+{
+    cJSON *root = cJSON_CreateObject();
+    spt_json_add_text(root, "text", (spt_text){"a\0b", 3});
+    spt_json_add_text(root, "none", (spt_text){NULL, 0});
+    CHECK_TEXT(cJSON_GetObjectItem(root, "text")->valuestring,
+               "a\xef\xbf\xbd"
+               "b",
+               "a NUL is replaced");
+    CHECK_TEXT(cJSON_GetObjectItem(root, "none")->valuestring, "", "no text");
+    cJSON_Delete(root);
+}
+
 static void test_hash(void)
 {
     char hex[SPT_SHA256_TEXT], path[] = "/tmp/spt_hash_XXXXXX";
@@ -120,6 +133,7 @@ int main(void)
     test_syntax_errors();
     test_fields();
     test_printing();
+    test_nul();
     test_hash();
     return check_done();
 }
