@@ -87,22 +87,50 @@ static ssize_t read_stream(void *user, uint64_t at, char *to, size_t room)
     return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-/* Waits until a stream has begun or failed; failed: its error, as a reply. */
-static bool stream_begins(serve_job *job)
+/* Whether the other side has closed the connection. */
+static bool is_gone(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+    return info &&
+           recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Waits for the beginning of a stream, or for the whole answer; false: nobody
+   does any more. */
+static bool wait_for(struct MHD_Connection *connection, serve_job *job)
 {
     spt_serve *serve = job->serve;
+    bool ready, gone = false;
     pthread_mutex_lock(&serve->lock);
-    while (!job->out.size && job->state != JOB_DONE)
-        pthread_cond_wait(&serve->changed, &serve->lock);
-    bool begins = job->out.size > 0;
+    for (;;) {
+        struct timespec until;
+        ready = job->state == JOB_DONE || (job->stream && job->out.size);
+        if (ready || gone)
+            break;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        pthread_cond_timedwait(&serve->changed, &serve->lock, &until);
+        gone = is_gone(connection);
+    }
     pthread_mutex_unlock(&serve->lock);
-    return begins;
+    return ready;
+}
+
+/* After wait_for; false: it has failed, and has the error. */
+static bool has_begun(serve_job *job)
+{
+    pthread_mutex_lock(&job->serve->lock);
+    bool begun = job->out.size > 0;
+    pthread_mutex_unlock(&job->serve->lock);
+    return begun;
 }
 
 static result reply_stream(struct MHD_Connection *connection, request *r,
                            serve_job *job)
 {
-    if (!stream_begins(job)) {
+    if (!has_begun(job)) {
         result sent = send_error(connection, code_of(job->status), &job->err);
         spt_serve_job_free(job);
         return sent;
@@ -121,40 +149,8 @@ static result reply_stream(struct MHD_Connection *connection, request *r,
     return sent;
 }
 
-/* Whether the other side has closed the connection. */
-static bool is_gone(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    char byte;
-    return info &&
-           recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-/* Waits for the whole answer; false: nobody does any more. */
-static bool wait_whole(struct MHD_Connection *connection, serve_job *job)
-{
-    spt_serve *serve = job->serve;
-    bool gone = false;
-    pthread_mutex_lock(&serve->lock);
-    while (job->state != JOB_DONE && !gone) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
-        pthread_cond_timedwait(&serve->changed, &serve->lock, &until);
-        gone = is_gone(connection);
-    }
-    bool done = job->state == JOB_DONE;
-    pthread_mutex_unlock(&serve->lock);
-    return done;
-}
-
 static result reply_whole(struct MHD_Connection *connection, serve_job *job)
 {
-    if (!wait_whole(connection, job)) {
-        spt_serve_leave(job);
-        return MHD_NO;
-    }
     result sent =
         job->status == SPT_OK
             ? send_text(connection, MHD_HTTP_OK, "application/json", &job->out)
@@ -180,6 +176,10 @@ static result complete(spt_serve *serve, struct MHD_Connection *connection,
     if (status != SPT_OK) {
         spt_serve_job_free(job);
         return send_error(connection, code_of(status), &err);
+    }
+    if (!wait_for(connection, job)) {
+        spt_serve_leave(job);
+        return MHD_NO;
     }
     return job->stream ? reply_stream(connection, r, job)
                        : reply_whole(connection, job);

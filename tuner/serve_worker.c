@@ -179,11 +179,22 @@ static void take_jobs(worker *w)
     }
 }
 
+/* Those that nobody waits for need not even read their prompts. */
+static void cancel_left(worker *w)
+{
+    pthread_mutex_lock(&w->serve->lock);
+    for (int i = 0; i < w->count; i++)
+        if (w->jobs[i]->left)
+            spt_session_cancel(w->jobs[i]->running);
+    pthread_mutex_unlock(&w->serve->lock);
+}
+
 static void step(worker *w)
 {
     spt_error err = {0};
     for (int i = 0; i < w->count; i++)
         w->sessions[i] = w->jobs[i]->running;
+    cancel_left(w);
     spt_status status = spt_engine_step(w->serve->options.engine, w->sessions,
                                         (size_t)w->count, &err);
     if (status != SPT_OK)

@@ -112,6 +112,11 @@ static const char request[] =
     "{\"prompt\":\"abc abc\",\"max_tokens\":6,\"temperature\":0,"
     "\"ignore_eos\":true";
 
+/* One that takes long. */
+static const char long_request[] =
+    "{\"prompt\":\"abc abc\",\"max_tokens\":480,\"temperature\":0,"
+    "\"ignore_eos\":true,\"stream\":true}";
+
 static char *with(const char *more)
 {
     spt_buf text = {0};
@@ -305,6 +310,49 @@ static void test_together(void)
     spt_free(body);
 }
 
+static long metric(const char *name)
+{
+    char start[80];
+    reply r = ask("GET", "/metrics", "");
+    snprintf(start, sizeof start, "\n%s{model_name=\"tiny\"} ", name);
+    const char *at = r.body.data ? strstr(r.body.data, start) : NULL;
+    long value = at ? strtol(at + strlen(start), NULL, 10) : -1;
+    spt_buf_free(&r.body);
+    return value;
+}
+
+/* Waits, a minute at most, until so many requests run and wait. */
+static bool until(long running, long waiting)
+{
+    for (int i = 0; i < 3000; i++) {
+        if (metric("vllm:num_requests_running") == running &&
+            metric("vllm:num_requests_waiting") == waiting)
+            return true;
+        usleep(10000);
+    }
+    return false;
+}
+
+/* One that leaves while it waits for its turn is not begun. */
+static void test_left(void)
+{
+    int fds[4];
+    CHECK(until(0, 0), "a server without work");
+    long before = metric("vllm:prompt_tokens_total");
+    for (int i = 0; i < 3; i++)
+        fds[i] = send_request("POST", "/v1/completions", long_request);
+    bool busy = until(3, 0);
+    fds[3] = send_request("POST", "/v1/completions", long_request);
+    busy = busy && until(3, 1);
+    close(fds[3]);
+    usleep(200000);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    CHECK(until(0, 0), "all have left");
+    long fed = metric("vllm:prompt_tokens_total") - before;
+    CHECK(!busy || fed % 3 == 0, "who left in the queue is not begun");
+}
+
 static void test_rest(void)
 {
     reply health = ask("GET", "/health", "");
@@ -343,14 +391,13 @@ int main(void)
         test_chat();
         test_errors();
         test_together();
+        test_left();
         test_rest();
         /* One that is still running when the server stops. */
-        char *body = with(",\"stream\":true,\"max_tokens\":400");
-        int fd = send_request("POST", "/v1/completions", body);
+        int fd = send_request("POST", "/v1/completions", long_request);
         spt_serve_stop(serve);
         CHECK(fd >= 0, "a server stops while it answers");
         close(fd);
-        spt_free(body);
     }
     spt_engine_close(engine);
     spt_free(plain_text);
