@@ -186,6 +186,22 @@ static bool replace(uint8_t *at, const atom_value *old, const atom_value *now,
     return true;
 }
 
+/* What stands there: at once where the host may write it meanwhile. */
+static void look(const uint8_t *at, atom_value *old, const atom_op *o)
+{
+    if (o->system && o->bytes == 4) {
+        uint32_t value = __atomic_load_n((const uint32_t *)(const void *)at,
+                                         __ATOMIC_RELAXED);
+        memcpy(old, &value, sizeof value);
+    } else if (o->system && o->bytes == 8) {
+        uint64_t value = __atomic_load_n((const uint64_t *)(const void *)at,
+                                         __ATOMIC_RELAXED);
+        memcpy(old, &value, sizeof value);
+    } else {
+        memcpy(old, at, o->bytes);
+    }
+}
+
 static void run(const sim_insn *in, uint8_t *regs, sim_access *a,
                 const atom_op *o, int d, int s)
 {
@@ -203,7 +219,7 @@ static void run(const sim_insn *in, uint8_t *regs, sim_access *a,
                 c = lane_value(regs, &args->arg[args->first[s + 1] + i], l,
                                o->bytes);
             do {
-                memcpy(&old, at, o->bytes);
+                look(at, &old, o);
                 now = result_of(o, old, b, c);
             } while (!replace(at, &old, &now, o));
             if (d < 0)
