@@ -23,8 +23,8 @@ typedef struct prove_options {
 static int parse(int argc, char **argv, prove_options *o)
 {
     const spt_option options[] = {
-        {"arch", 0, SPT_OPTION_TEXT, &o->arch, "ARCH", "architecture (sm90)", 0,
-         0},
+        {"arch", 0, SPT_OPTION_TEXT, &o->arch, "ARCH",
+         "architecture: sm80 ... sm121", 0, 0},
         {"board", 0, SPT_OPTION_TEXT, &o->board, "NAME|FILE.lua",
          "board; default: the architecture's first", 0, 0},
         {"heads", 0, SPT_OPTION_TEXT, &o->heads, "Q/KV",

@@ -270,8 +270,8 @@ static spt_status prove(request *r, const spt_builder *builder, bool *all_ok,
 static int parse(int argc, char **argv, request *r)
 {
     const spt_option options[] = {
-        {"arch", 0, SPT_OPTION_TEXT, &r->arch, "ARCH", "architecture (sm90)", 0,
-         0},
+        {"arch", 0, SPT_OPTION_TEXT, &r->arch, "ARCH",
+         "architecture: sm80 ... sm121", 0, 0},
         {"board", 0, SPT_OPTION_TEXT, &r->board_name, "NAME|FILE.lua",
          "board; default: the architecture's first", 0, 0},
         {"device", 0, SPT_OPTION_CHOICE, &r->device, "auto|sim|gpu",

@@ -57,6 +57,9 @@ refused "an empty list" 2 "no kernel" "${make[@]}" "$TMP/list.txt"
 refused "no list" 1 "$TMP/none.txt" "${make[@]}" "$TMP/none.txt"
 list "norm width=576"
 refused "no folder" 2 "-o" pack make --arch sm90 "$TMP/list.txt"
+refused "no architecture" 2 "--arch" pack make -o "$TMP/none" "$TMP/list.txt"
+try pack make --help
+is "and help names no default" "$(grep -c '(sm90)' <<<"$out")" 0
 refused "neither list nor model" 2 "--model" "${make[@]}"
 refused "both" 2 "--model" "${make[@]}" "$TMP/list.txt" -m "$TMP/none.gguf"
 refused "no model" 1 "$TMP/none.gguf" "${make[@]}" -m "$TMP/none.gguf"
