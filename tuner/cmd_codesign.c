@@ -33,13 +33,19 @@ typedef struct design {
     double target_us, verify_us, draft_us;
 } design;
 
+/* Groups that kernels offer: up to 128 query heads for one KV head. */
+static bool is_design(int q_heads, int kv_heads)
+{
+    return q_heads % kv_heads == 0 && q_heads / kv_heads <= 128;
+}
+
 /* The model with other heads: query heads and KV heads are replaced. */
 static spt_status make_target(job *j, int kv_heads, spt_target *target,
                               spt_error *err)
 {
     const spt_survey_options *o = j->survey.options;
     if (!o->model)
-        return spt_target_stand_in(j->q_heads, kv_heads, (int)o->head_dim,
+        return spt_target_stand_in(j->q_heads, kv_heads, spt_survey_head_dim(o),
                                    o->weights, target, err);
     SPT_TRY(spt_target_load(spt_gen_root(j->survey.builder.gen), o->model,
                             o->weights, target, err));
@@ -104,7 +110,7 @@ static spt_status weigh_all(job *j, design *designs, spt_error *err)
     size_t n = 0;
     for (int kv = j->q_heads; kv >= 1; kv--) {
         spt_target target;
-        if (j->q_heads % kv)
+        if (!is_design(j->q_heads, kv))
             continue;
         SPT_TRY(make_target(j, kv, &target, err));
         SPT_TRY(spt_survey_take(s, &target, err));
@@ -122,7 +128,7 @@ static int count_designs(int q_heads)
 {
     int n = 0;
     for (int kv = 1; kv <= q_heads; kv++)
-        n += q_heads % kv == 0;
+        n += is_design(q_heads, kv);
     return n;
 }
 
@@ -252,7 +258,6 @@ int spt_cmd_codesign(int argc, char **argv)
     int64_t q_heads = 0;
     static job j;
     spt_survey_options o = {
-        .head_dim = 128,
         .batches = {2, {1, 16}},
         .contexts = {2, {8192, 65536}},
         .drafters = {.count = 1, .values = {"eagle3"}},

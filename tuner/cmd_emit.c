@@ -157,8 +157,9 @@ int spt_cmd_emit(int argc, char **argv)
         .command = "spectune emit",
         .operands = "KERNEL [NAME=VALUE...]",
         .max_operands = SPT_LIST_MAX,
-        .summary = "Prints the CUDA text of a kernel. Parameters that are not "
-                   "given take the first values that fit the board.",
+        .summary = "Prints the CUDA text of a kernel. What --list shows as its "
+                   "problem has to be given; other parameters take the first "
+                   "values that fit the board.",
         .options = options,
         .count = sizeof options / sizeof *options,
     };

@@ -200,7 +200,6 @@ int spt_cmd_methods(int argc, char **argv)
     bool json = false;
     const char *workload = "code";
     spt_survey_options o = {
-        .head_dim = 128,
         .batches = {1, {1}},
         .contexts = {1, {8192}},
         .drafters = {.count = 6,

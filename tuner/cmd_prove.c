@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "json.h"
 #include "offer.h"
+#include "operator.h"
 #include "options.h"
 #include "prove.h"
 
@@ -205,8 +206,21 @@ static spt_status prove(const prove_options *o, const spt_builder *builder,
     return status;
 }
 
+/* Options may stand before the operator: its name moves to the front. */
+static void lead_with_operator(int argc, char **argv)
+{
+    for (int i = 2; i < argc; i++)
+        if (spt_operator_find(argv[i])) {
+            char *name = argv[i];
+            memmove(argv + 2, argv + 1, (size_t)(i - 1) * sizeof *argv);
+            argv[1] = name;
+            return;
+        }
+}
+
 int spt_cmd_prove(int argc, char **argv)
 {
+    lead_with_operator(argc, argv);
     if (argc > 1 && argv[1][0] != '-') {
         if (strcmp(argv[1], "verify_attention") != 0)
             return spt_cmd_prove_operator(argc, argv);

@@ -236,8 +236,11 @@ static void print_summary(const run *r, const spt_session_stats *s)
                                            : 0,
             clock, spt_finish_text(r->finish));
     print_modelled(r, s);
-    if (!s->drafts)
+    if (!s->drafts) {
+        if (r->options.engine.draft.method != SPT_DRAFT_NONE)
+            fprintf(stderr, "drafts: none, no step had any to offer\n");
         return;
+    }
     fprintf(stderr,
             "drafts: %llu, %llu of %llu tokens accepted (%.3f), mean "
             "acceptance length %.2f\n",

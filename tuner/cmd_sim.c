@@ -62,6 +62,7 @@ static void become_program(const job *j)
     setenv("SPECTUNE_SIM_REPORT", j->report, 1);
     if (j->board)
         setenv("SPECTUNE_SIM_BOARD", j->board, 1);
+    setenv("SPECTUNE_SIM_TRACE", "1", 0);
     if (j->unchecked)
         setenv("SPECTUNE_SIM_CHECKS", "0", 1);
     execvp(j->argv[0], j->argv);

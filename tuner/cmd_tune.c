@@ -138,7 +138,12 @@ static spt_status make_input(const tune_options *o, spt_tune_input *in,
     if (o->heads)
         SPT_TRY(spt_parse_heads(o->heads, &p->q_heads, &p->kv_heads, err));
     SPT_TRY(set_types(o, p, err));
-    p->head_dim = (int)o->head_dim;
+    if (o->head_dim && o->model)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--head-dim %lld: expected none beside --model, which "
+                        "brings its own",
+                        (long long)o->head_dim);
+    p->head_dim = o->head_dim ? (int)o->head_dim : 128;
     p->page_size = (int)o->page_size;
     in->model = o->model;
     in->weights = o->weights;
@@ -264,7 +269,6 @@ int spt_cmd_tune(int argc, char **argv)
         .engine = "spectune",
         .boards = 1,
         .link_us = -1,
-        .head_dim = 128,
         .page_size = 16,
         .batches = {3, {1, 8, 64}},
         .contexts = {3, {1024, 8192, 32768}},

@@ -185,13 +185,19 @@ static double draft_us(const length *l, int term)
     return l->draft_us;
 }
 
+static void print_chosen(int draft_length, int pick)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%s%d", draft_length == pick ? "> " : "",
+             draft_length);
+    printf(" %9s", text);
+}
+
 static void print_lengths(const account *a)
 {
     printf("\n%-14s", "D");
     for (int i = 0; i < a->count; i++)
-        printf(" %s%*d",
-               a->lengths[i].draft_length == a->pick.draft_length ? ">" : " ",
-               8, a->lengths[i].draft_length);
+        print_chosen(a->lengths[i].draft_length, a->pick.draft_length);
     printf("\n%-14s", "rows");
     for (int i = 0; i < a->count; i++)
         printf(" %9d", a->lengths[i].rows);
@@ -362,7 +368,6 @@ int spt_cmd_why(int argc, char **argv)
     bool json = false;
     const char *workload = "code";
     spt_survey_options o = {
-        .head_dim = 128,
         .batches = {1, {1}},
         .contexts = {1, {8192}},
         .drafters = {.count = 1, .values = {"eagle3"}},

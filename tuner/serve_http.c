@@ -337,8 +337,7 @@ static spt_status listen_on(spt_serve *serve, spt_error *err)
         flags, (uint16_t)o->port, NULL, NULL, handle, serve,
         MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)to,
         MHD_OPTION_NOTIFY_COMPLETED, ended, NULL, MHD_OPTION_CONNECTION_LIMIT,
-        256u, MHD_OPTION_CONNECTION_TIMEOUT, 600u,
-        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+        256u, MHD_OPTION_CONNECTION_TIMEOUT, 600u, MHD_OPTION_END);
     if (!serve->daemon)
         return spt_fail(err, SPT_E_IO, "%.60s port %d: cannot listen", o->host,
                         o->port);

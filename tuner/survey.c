@@ -34,6 +34,11 @@ void spt_survey_close(spt_survey *s)
     memset(s, 0, sizeof *s);
 }
 
+int spt_survey_head_dim(const spt_survey_options *o)
+{
+    return o->head_dim ? (int)o->head_dim : 128;
+}
+
 spt_status spt_survey_load(spt_survey *s, spt_target *target, spt_error *err)
 {
     const spt_survey_options *o = s->options;
@@ -41,12 +46,17 @@ spt_status spt_survey_load(spt_survey *s, spt_target *target, spt_error *err)
     if (!o->heads == !o->model)
         return spt_fail(err, SPT_E_USAGE,
                         "--model: expected a model, or --heads Q/KV instead");
+    if (o->model && o->head_dim)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--head-dim %lld: expected none beside --model, which "
+                        "brings its own",
+                        (long long)o->head_dim);
     if (o->model)
         return spt_target_load(spt_gen_root(s->builder.gen), o->model,
                                o->weights, target, err);
     SPT_TRY(spt_parse_heads(o->heads, &q_heads, &kv_heads, err));
-    return spt_target_stand_in(q_heads, kv_heads, (int)o->head_dim, o->weights,
-                               target, err);
+    return spt_target_stand_in(q_heads, kv_heads, spt_survey_head_dim(o),
+                               o->weights, target, err);
 }
 
 /* The model's pick of each number of rows, for the loads at hand. */

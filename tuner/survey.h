@@ -25,6 +25,9 @@ typedef struct spt_survey_options {
 #define SPT_SURVEY_ROW(name, kind, field, argument, help, min, max) \
     {name, 0, SPT_OPTION_##kind, &o.field, argument, help, min, max},
 
+/* Of a stand-in: --head-dim, or 128. */
+int spt_survey_head_dim(const spt_survey_options *options);
+
 /* Pointers stay within it and into the options. */
 typedef struct spt_survey {
     const spt_survey_options *options;

@@ -47,6 +47,9 @@ is "the block is the drafts and the anchor" "$(query \
     true
 try codesign --arch sm90 --q-heads 64
 fits codesign
+try codesign --arch sm90 --q-heads 1024 --json
+is "groups that no kernel has are left out" \
+    "$(query 'all(d.designs, function(x) return x.group <= 128 end)')" true
 refused "codesign without heads" 2 "--q-heads" codesign --arch sm90
 refused "codesign with latent attention" 2 "latent" \
     codesign --arch sm90 --q-heads 128 --model deepseek-r1
@@ -61,6 +64,8 @@ is "a mixture of experts pays for experts" "$(query d.dear)" experts
 is "speculation ends at some batch" "$(query 'd.flips.batch_off ~= null')" true
 try why --board h200_sxm --model llama-3.1-8b
 fits why
+try prove --arch sm90 norm width=64 --device sim
+is "options may stand before the operator" "$status" 0
 refused "no table for the drafter" 2 "--drafter mtp" \
     why --arch sm90 --model llama-3.1-8b --drafter mtp
 refused "what does not fit" 1 "does not fit" \

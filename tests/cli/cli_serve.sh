@@ -32,6 +32,8 @@ has "a server says where it is" "$(cat "$TMP/out")" \
     "SmolLM2-135M-Instruct.Q4_1 is served at http://127.0.0.1:"
 has "it is well" "$(get /health)" '{"status":"ok"}'
 has "it names its model" "$(get /v1/models)" '"id":"SmolLM2-135M-Instruct.Q4_1"'
+refused "a port that is taken" 1 "port $port: cannot listen" \
+    serve -m "$model" -c 64 --parallel 1 --device sim --port "$port"
 kill -TERM "$pid"
 wait "$pid"
 is "a signal ends it" "$?" 0

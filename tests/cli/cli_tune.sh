@@ -62,6 +62,8 @@ refused "heads that do not divide" 2 "--heads" --arch sm90 --heads 64/7
 refused "zero heads" 2 "--heads" --arch sm90 --heads 0/0
 refused "three numbers" 2 "--heads" --arch sm90 --heads 64/8/2
 refused "absurd head dim" 2 "--head-dim" --arch sm90 --heads 64/8 --head-dim 100000
+refused "a head dim beside a model" 2 "--head-dim 64" \
+    --arch sm90 --model qwen3-8b --head-dim 64
 refused "head dim that kernels lack" 2 "72" --arch sm90 --heads 64/8 --head-dim 72
 refused "fp8 KV does not exist yet" 2 "fp8" --arch sm90 --heads 64/8 --kv-dtype fp8
 refused "unknown effort" 2 "--effort" --arch sm90 --heads 64/8 --effort much
