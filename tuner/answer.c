@@ -362,8 +362,9 @@ static void print_notes(FILE *out, const ink *i, const spt_choose_input *in,
     }
     if (!used)
         return;
-    snprintf(text + used, sizeof text - used, "%s",
-             in->target->stand_in ? " with any target" : " with this target");
+    snprintf(text + used, sizeof text - used,
+             " with %s target; --acceptance FILE adds tables",
+             in->target->stand_in ? "any" : "this");
     fprintf(out, "%s", i->dim);
     print_field(out, &plain_ink, "  null", text);
     fprintf(out, "%s", i->off);
@@ -469,11 +470,31 @@ static void print_choices(FILE *out, const ink *i, const spt_choose_input *in,
     print_tables(out, i, ch, drafter);
 }
 
+/* Where not even plain decoding of the smallest load fits. */
+static void warn_of_memory(FILE *out, const spt_choose_input *in,
+                           const spt_choices *ch)
+{
+    char text[120];
+    const spt_choice *least = NULL;
+    for (size_t k = 0; k < ch->count; k++)
+        if (ch->list[k].fits)
+            return;
+        else if (!least || ch->list[k].memory_bytes < least->memory_bytes)
+            least = &ch->list[k];
+    if (!least)
+        return;
+    snprintf(text, sizeof text,
+             "no load fits: the least takes %.1f GB, the board has %.1f",
+             least->memory_bytes / 1e9, in->board->memory_bytes / 1e9);
+    print_field(out, &plain_ink, "memory", text);
+}
+
 void spt_answer_print(FILE *out, const spt_choose_input *in,
                       const spt_choices *ch, bool colour)
 {
     const ink *i = colour ? &colour_ink : &plain_ink;
     print_head(out, i, in);
+    warn_of_memory(out, in, ch);
     print_drafters(out, i, in);
     print_ladder(out, i, in, ch);
     for (size_t d = 0; d < in->n_drafters; d++)

@@ -68,7 +68,7 @@ static void print_row(const table *t, size_t i)
     printf("%-9s %-10.10s %6.2f  %9s", spt_drafter_name(d->method),
            words_of(t, i)->passes, own / 1e9, common);
     if (!c->known) {
-        printf("   -\n");
+        printf(c->fits ? "   -\n" : "   -  does not fit the board\n");
         return;
     }
     printf("  %2d  %5.2f  %9s  %9s  %5.2fx\n", c->draft_length,

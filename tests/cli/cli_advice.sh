@@ -25,6 +25,8 @@ is "speedup = E[L] x target / (draft + verify)" "$(query \
          / m.speedup - 1) < 0.002 end)')" true
 try methods --arch sm90 --model qwen3-8b
 fits methods
+try methods --arch sm90 --heads 64/8 --batch 64 --context 32768
+has "what does not fit is said without a table too" "$out" "does not fit"
 refused "a workload that no table has" 2 "--workload poetry" \
     methods --arch sm90 --heads 64/8 --workload poetry
 refused "no target" 2 "--model" methods --arch sm90
