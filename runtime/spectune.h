@@ -386,7 +386,7 @@ SPT_API spt_finish spt_session_finish(const spt_session *session);
  * One step for all of the sessions that have an answer to write: prompts are
  * fed by chunks, the others draft, verify and accept. Sessions for which the
  * KV pool has no room wait for the others; when none can go on it is
- * SPT_E_MEMORY.
+ * SPT_E_MEMORY. A session that is there twice is SPT_E_USAGE.
  */
 SPT_API spt_status spt_engine_step(spt_engine *engine,
                                    spt_session *const *sessions, size_t count,

@@ -91,7 +91,6 @@ static void plan(step *st, spt_session *const *sessions, size_t count)
                             .prefix = feed,
                             .decodes = feed == pending_tokens(s)};
         }
-    e->turn++;
 }
 
 static spt_status draft(step *st, spt_error *err)
@@ -269,11 +268,28 @@ static void end_some(spt_session *const *sessions, size_t count)
     }
 }
 
+static spt_status check_sessions(spt_engine *e, spt_session *const *sessions,
+                                 size_t count, spt_error *err)
+{
+    e->turn++;
+    for (size_t i = 0; i < count; i++) {
+        if (sessions[i]->engine != e)
+            return spt_fail(err, SPT_E_USAGE,
+                            "step: session %zu is another engine's", i);
+        if (sessions[i]->turn == e->turn)
+            return spt_fail(err, SPT_E_USAGE,
+                            "step: session %zu is there twice", i);
+        sessions[i]->turn = e->turn;
+    }
+    return SPT_OK;
+}
+
 spt_status spt_engine_step(spt_engine *engine, spt_session *const *sessions,
                            size_t count, spt_error *err)
 {
     const spt_machine *m = &engine->machine;
     step st = {.engine = engine, .shares = engine->shares};
+    SPT_TRY(check_sessions(engine, sessions, count, err));
     /* The thread may be another one than that which opened the engine. */
     SPT_TRY(spt_driver_check(&m->driver, m->driver.cuCtxSetCurrent(m->context),
                              "engine: step", err));

@@ -32,6 +32,7 @@ struct spt_session {
     spt_answer answer;
     bool answering;
     atomic_bool cancelled;
+    size_t turn; /* of the engine, in the last step that had the session */
     spt_session_stats stats;
 };
 
@@ -50,7 +51,7 @@ struct spt_engine {
     int draft_nodes; /* of one session in one step */
     spt_memory memory;
     spt_session *sessions; /* all that are open */
-    size_t turn; /* which session is first when not all can go */
+    size_t turn; /* of steps; which session is first when not all can go */
     float *logits; /* (limits.logits, vocab) */
     /* Of a step, (options.sessions) each, and the tokens that it feeds. */
     struct spt_share *shares;

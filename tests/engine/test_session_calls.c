@@ -204,6 +204,20 @@ static void test_full_pool(void)
               "all pages are free at the end");
 }
 
+/* What a step refuses leaves the sessions as they were. */
+static void test_wrong_steps(const tiny_answer *expected)
+{
+    const spt_answer_options o = {.max_tokens = 12, .ignore_end = true};
+    spt_session *s = open_with(prompt, PROMPT), *twice[] = {s, s};
+    spt_session_answer(s, &o, &err);
+    CHECK_INT(spt_engine_step(engine, twice, 2, &err), SPT_E_USAGE,
+              "a session twice in a step");
+    CHECK_HAS(err.text, "session 1 is there twice", "and which");
+    tiny_answer a = answer_of(s, o);
+    CHECK(tiny_same(&a, expected), "after which it writes as before");
+    spt_session_close(s);
+}
+
 static void test_memory(const spt_engine_options *options)
 {
     spt_memory estimate;
@@ -244,6 +258,7 @@ int main(void)
     test_limits();
     test_cancel(&expected);
     test_full_pool();
+    test_wrong_steps(&expected);
     test_memory(&options);
     spt_engine_close(engine);
     return check_done();
