@@ -170,7 +170,7 @@ typedef struct spt_session spt_session;
 
 typedef enum spt_device_choice {
     SPT_DEVICE_AUTO = 0, /* a GPU of the board's kind, else sim */
-    SPT_DEVICE_SIM = 1,
+    SPT_DEVICE_SIM = 1, /* one engine of a process at a time */
     SPT_DEVICE_GPU = 2, /* a GPU of the board's kind, or fail */
 } spt_device_choice;
 
