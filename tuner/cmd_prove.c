@@ -206,11 +206,12 @@ static spt_status prove(const prove_options *o, const spt_builder *builder,
     return status;
 }
 
-/* Options may stand before the operator: its name moves to the front. */
+/* Options may stand before the operator: its name moves to the front. What
+   follows an option is its value ("--mask tree"). */
 static void lead_with_operator(int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
-        if (spt_operator_find(argv[i])) {
+        if (argv[i - 1][0] != '-' && spt_operator_find(argv[i])) {
             char *name = argv[i];
             memmove(argv + 2, argv + 1, (size_t)(i - 1) * sizeof *argv);
             argv[1] = name;

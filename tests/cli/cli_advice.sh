@@ -68,6 +68,9 @@ try why --board h200_sxm --model llama-3.1-8b
 fits why
 try prove --arch sm90 norm width=64 --device sim
 is "options may stand before the operator" "$status" 0
+try prove --arch sm90 --heads 1/1 --draft-length 1 --context 5 --mask tree \
+    --device sim
+is "and an option may have an operator's name as its value" "$status" 0
 refused "no table for the drafter" 2 "--drafter mtp" \
     why --arch sm90 --model llama-3.1-8b --drafter mtp
 refused "what does not fit" 1 "does not fit" \
