@@ -66,18 +66,22 @@ static void fill_drafted(const cell *c, const spt_drafter *drafter, drafted *t)
     }
 }
 
-/* Committed tokens per microsecond with d drafts; negative when unknown. */
+double spt_choose_rate(const spt_table *table, int d, double plain_us,
+                       double step_us)
+{
+    double sum = table->expected[d], h = table->match_rate;
+    if (d == 0)
+        return 1 / plain_us;
+    if (sum < 0)
+        return -1;
+    return (1 + h * sum) / (h * step_us + (1 - h) * plain_us);
+}
+
 static double rate(const cell *c, const drafted *t, const spt_table *table,
                    int d)
 {
     double plain = c->verify_us[0];
-    if (d == 0)
-        return 1 / plain;
-    double sum = table->expected[d], h = table->match_rate;
-    if (sum < 0)
-        return -1;
-    double time = t->draft_us[d] + c->verify_us[d];
-    return (1 + h * sum) / (h * time + (1 - h) * plain);
+    return spt_choose_rate(table, d, plain, t->draft_us[d] + c->verify_us[d]);
 }
 
 /* The drafter's model as tables call it: what follows "external:". */

@@ -91,6 +91,14 @@ spt_rule spt_published_rule(int group);
 /* Rates whose ratio is this close to 1 cannot be told apart by measuring. */
 extern const double spt_choose_noise;
 
+/*
+ * Committed tokens per microsecond with that many drafts, when a plain step
+ * takes plain_us and one with drafts, drafting included, step_us: the formula
+ * at the head of choose.c. Negative where the table does not know the length.
+ */
+double spt_choose_rate(const spt_table *table, int draft_length,
+                       double plain_us, double step_us);
+
 /* The acceptance table of a drafter on a workload, or NULL; *borrowed: it is
    another target's, for the stand-in. */
 const spt_table *spt_choose_table(const spt_choose_input *input,

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "json.h"
 #include "options.h"
+#include "show.h"
 
 static void print_list(spt_gen *gen)
 {
@@ -144,15 +145,6 @@ static cJSON *board_json(spt_gen *gen, const spt_board *b,
     return o;
 }
 
-static void print_json(const cJSON *value)
-{
-    spt_buf text = {0};
-    spt_json_print(value, &text);
-    if (text.data && !text.failed)
-        puts(text.data);
-    spt_buf_free(&text);
-}
-
 static spt_status list_json(spt_gen *gen, spt_error *err)
 {
     cJSON *root = cJSON_CreateObject();
@@ -179,8 +171,9 @@ static spt_status list_json(spt_gen *gen, spt_error *err)
             cJSON_AddItemToArray(boards, board_json(gen, &b, facts, count));
     }
     if (status == SPT_OK)
-        print_json(root);
-    cJSON_Delete(root);
+        spt_print_json(root);
+    else
+        cJSON_Delete(root);
     return status;
 }
 
@@ -207,8 +200,7 @@ static spt_status show(spt_gen *gen, const char *name, const char *file,
         return SPT_OK;
     }
     cJSON *o = board_json(gen, &b, facts, count);
-    print_json(o);
-    cJSON_Delete(o);
+    spt_print_json(o);
     return SPT_OK;
 }
 

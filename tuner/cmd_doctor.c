@@ -19,6 +19,7 @@
 #include "json.h"
 #include "measure_cupti.h"
 #include "options.h"
+#include "show.h"
 
 typedef struct finding {
     const char *name;
@@ -237,7 +238,6 @@ static void find_cache(findings *all)
 static void print_json(const findings *all)
 {
     cJSON *root = cJSON_CreateObject();
-    spt_buf text = {0};
     cJSON_AddStringToObject(root, "schema", "spectune.doctor/1");
     cJSON_AddStringToObject(root, "version", SPT_VERSION);
     for (int i = 0; i < all->count; i++) {
@@ -248,11 +248,7 @@ static void print_json(const findings *all)
         if (*f->remedy)
             cJSON_AddStringToObject(item, "remedy", f->remedy);
     }
-    spt_json_print(root, &text);
-    if (text.data)
-        puts(text.data);
-    spt_buf_free(&text);
-    cJSON_Delete(root);
+    spt_print_json(root);
 }
 
 static void print_text(const findings *all)

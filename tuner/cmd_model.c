@@ -8,15 +8,8 @@
 #include "json.h"
 #include "model_rows.h"
 #include "options.h"
+#include "show.h"
 #include "sweeps.h"
-
-static void print_json(const cJSON *root)
-{
-    spt_buf text = {0};
-    spt_json_print(root, &text);
-    puts(text.data ? text.data : "");
-    spt_buf_free(&text);
-}
 
 static cJSON *sweep_json(const spt_sweep *w)
 {
@@ -90,9 +83,7 @@ static spt_status check_sweeps(const spt_model_job *job, const spt_csv *csv,
     spt_sweeps s = {0};
     spt_status status = spt_sweeps_check(&s, job->gen, csv, err);
     if (status == SPT_OK && job->json) {
-        cJSON *o = sweeps_json(&s);
-        print_json(o);
-        cJSON_Delete(o);
+        spt_print_json(sweeps_json(&s));
     } else if (status == SPT_OK) {
         print_sweeps(&s);
     }

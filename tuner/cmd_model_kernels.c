@@ -6,6 +6,7 @@
 #include "cmd_model.h"
 #include "json.h"
 #include "model_fit.h"
+#include "show.h"
 
 /* The constants that a board's rows are scored with. */
 static spt_status calibrate(const spt_model_job *job, spt_measured *m,
@@ -16,14 +17,6 @@ static spt_status calibrate(const spt_model_job *job, spt_measured *m,
     return spt_fail(err, SPT_E_USAGE,
                     "--calibration: neither %s nor a generic entry",
                     m->board.name);
-}
-
-static void print_json(const cJSON *root)
-{
-    spt_buf text = {0};
-    spt_json_print(root, &text);
-    puts(text.data ? text.data : "");
-    spt_buf_free(&text);
 }
 
 static void add_row(cJSON *list, const spt_measured *m,
@@ -91,8 +84,9 @@ static spt_status check(const spt_model_job *job, const spt_csv *csv,
     if (status == SPT_OK)
         status = score(job, &set, list, err);
     if (status == SPT_OK && list)
-        print_json(root);
-    cJSON_Delete(root);
+        spt_print_json(root);
+    else
+        cJSON_Delete(root);
     spt_measured_free(&set);
     return status;
 }
@@ -175,9 +169,7 @@ spt_status spt_fit_kernels(const spt_model_job *job, const char *const *paths,
     if (status == SPT_OK && output)
         status = spt_calibration_write(output, c, err);
     if (status == SPT_OK && job->json) {
-        cJSON *root = spt_calibration_json(c);
-        print_json(root);
-        cJSON_Delete(root);
+        spt_print_json(spt_calibration_json(c));
     } else if (status == SPT_OK) {
         print_fit(c);
     }

@@ -6,16 +6,7 @@
 #include "commands.h"
 #include "json.h"
 #include "options.h"
-
-static void print_json(cJSON *root)
-{
-    spt_buf text = {0};
-    spt_json_print(root, &text);
-    if (text.data)
-        puts(text.data);
-    spt_buf_free(&text);
-    cJSON_Delete(root);
-}
+#include "show.h"
 
 static cJSON *kernel_json(const spt_pack_kernel *k)
 {
@@ -49,7 +40,7 @@ static int list(const spt_pack *pack, const char *folder, bool json)
         kernels = cJSON_AddArrayToObject(root, "kernels");
         for (size_t i = 0; i < spt_pack_count(pack); i++)
             cJSON_AddItemToArray(kernels, kernel_json(spt_pack_at(pack, i)));
-        print_json(root);
+        spt_print_json(root);
         return 0;
     }
     printf("%s: %zu kernels, %s\ndigest %s\n", folder, spt_pack_count(pack),
@@ -97,7 +88,7 @@ static int verify(const spt_pack *pack, const char *folder, bool json)
         cJSON_AddStringToObject(root, "digest", spt_pack_digest(pack));
         cJSON_AddBoolToObject(root, "ok", status == SPT_OK);
         cJSON_AddItemToObject(root, "damaged", d.list);
-        print_json(root);
+        spt_print_json(root);
     } else if (status == SPT_OK) {
         printf("%s: good: %zu kernels, digest %s\n", folder,
                spt_pack_count(pack), spt_pack_digest(pack));

@@ -12,6 +12,7 @@
 #include "operator.h"
 #include "options.h"
 #include "prove.h"
+#include "show.h"
 
 typedef struct prove_options {
     const char *arch, *board, *heads, *mask, *dtype, *kv_dtype, *device;
@@ -114,11 +115,7 @@ static void print_json(const spt_problem *problem, const spt_offer *offer,
             cases, spt_proof_json(&offer->attention[i], text, &proofs[i]));
     cJSON_AddNumberToObject(root, "passed", (double)passed);
     cJSON_AddNumberToObject(root, "failed", (double)(offer->count - passed));
-    spt_buf out = {0};
-    spt_json_print(root, &out);
-    puts(out.data ? out.data : "");
-    spt_buf_free(&out);
-    cJSON_Delete(root);
+    spt_print_json(root);
 }
 
 static void print_proof(const spt_built *built, const spt_proof *proof)

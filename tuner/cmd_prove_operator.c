@@ -11,6 +11,7 @@
 #include "json.h"
 #include "operator.h"
 #include "options.h"
+#include "show.h"
 #include "template.h"
 
 typedef struct request {
@@ -193,11 +194,7 @@ static void print_json(const char *problem, const spt_built *built,
                              spt_proof_json(&built[i], problem, &proofs[i]));
     cJSON_AddNumberToObject(root, "passed", (double)passed);
     cJSON_AddNumberToObject(root, "failed", (double)(count - passed));
-    spt_buf out = {0};
-    spt_json_print(root, &out);
-    puts(out.data ? out.data : "");
-    spt_buf_free(&out);
-    cJSON_Delete(root);
+    spt_print_json(root);
 }
 
 static void print_text(const char *problem, const spt_built *built,

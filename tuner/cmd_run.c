@@ -13,6 +13,7 @@
 #include "json.h"
 #include "run_options.h"
 #include "run_times.h"
+#include "show.h"
 #include "tokenizer.h"
 
 static const char GREEN[] = "\033[32m", PLAIN[] = "\033[0m";
@@ -286,7 +287,6 @@ static void add_modelled(cJSON *root, const run *r, const spt_session_stats *s)
 
 static void print_json(const run *r, const spt_session_stats *s)
 {
-    spt_buf out = {0};
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "schema", "spectune.run/1");
     cJSON_AddStringToObject(root, "model", r->info.model);
@@ -306,10 +306,7 @@ static void print_json(const run *r, const spt_session_stats *s)
     spt_json_add4(time, "rest", r->rest_s);
     cJSON_AddBoolToObject(root, "is_sim", r->info.is_sim);
     add_modelled(root, r, s);
-    spt_json_print(root, &out);
-    puts(out.data ? out.data : "");
-    spt_buf_free(&out);
-    cJSON_Delete(root);
+    spt_print_json(root);
 }
 
 int spt_cmd_run(int argc, char **argv)

@@ -10,11 +10,10 @@ double spt_pick_speedup(const spt_step *step, const spt_drafter *drafter,
         return 1;
     if (d > drafter->max_draft || d > table->longest || table->expected[d] < 0)
         return -1;
-    double h = table->match_rate, sum = table->expected[d];
     double plain = spt_step_target_us(step, &evidence);
     double time = spt_step_verify_us(step, d, &evidence) +
                   spt_step_draft_us(step, drafter, d);
-    return plain * (1 + h * sum) / (h * time + (1 - h) * plain);
+    return plain * spt_choose_rate(table, d, plain, time);
 }
 
 static bool fits(const spt_step *step, const spt_drafter *drafter, int d)
