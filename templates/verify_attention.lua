@@ -93,8 +93,9 @@ return {
       return registers(p) <= b.max_registers_per_thread
         and registers(p) * threads(p) <= b.registers_per_sm
     end },
-    { "no row warps without need: 16 rows each at least", function(p)
-      return p.row_warps == 1 or p.rows >= 16 * p.row_warps
+    { "no row warps without need: 16 rows each, 8 above head dim 128", function(p)
+      return p.row_warps == 1
+        or p.rows >= (p.head_dim > 128 and 8 or 16) * p.row_warps
     end },
   },
   launch = function(p)

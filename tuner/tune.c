@@ -131,6 +131,59 @@ static spt_status select_every(spt_tune *t, const spt_problem *problem,
     return SPT_OK;
 }
 
+static bool has_rows(const spt_offer *offer, int64_t rows)
+{
+    for (size_t i = 0; i < offer->count; i++)
+        if (spt_config_int(&offer->attention[i].config, "rows", 0) == rows)
+            return true;
+    return false;
+}
+
+/* Puts a config before the first one with more rows. */
+static void insert_by_rows(spt_config *list, size_t *count,
+                           const spt_config *config)
+{
+    int64_t rows = spt_config_int(config, "rows", 0);
+    size_t at = (*count)++;
+    for (; at && spt_config_int(&list[at - 1], "rows", 0) > rows; at--)
+        list[at] = list[at - 1];
+    list[at] = *config;
+}
+
+/*
+ * Only the assembler knows what spills. Where the pick of a number of rows
+ * did, its configs with other row warps are built beside what is good.
+ */
+static spt_status replace_spilled(spt_tune *t, const spt_problem *problem,
+                                  spt_error *err)
+{
+    spt_selection *s = &t->selection;
+    int64_t least = spt_config_int(&s->configs[0], "rows", 8);
+    spt_config *all, *list;
+    size_t count, used = 0;
+    SPT_TRY(spt_offer_space(&t->builder, problem, s->chunk, false, &all, &count,
+                            err));
+    list = spt_calloc(count + t->offer.count, sizeof *list);
+    if (!list) {
+        spt_free(all);
+        return spt_fail(err, SPT_E_MEMORY, "selection: out of memory");
+    }
+    for (size_t i = 0; i < t->offer.count; i++)
+        insert_by_rows(list, &used, &t->offer.attention[i].config);
+    for (size_t i = 0; i < count; i++) {
+        int64_t rows = spt_config_int(&all[i], "rows", 0);
+        if (rows >= least && !has_rows(&t->offer, rows))
+            insert_by_rows(list, &used, &all[i]);
+    }
+    spt_free(all);
+    spt_free(s->configs);
+    s->configs = list;
+    s->count = used;
+    spt_offer_free(&t->offer);
+    return spt_offer_build(&t->builder, problem, s->chunk, s->configs, s->count,
+                           &t->offer, err);
+}
+
 static spt_status select_and_build(const spt_tune_input *in, spt_tune *t,
                                    const spt_problem *problem, spt_error *err)
 {
@@ -142,6 +195,8 @@ static spt_status select_and_build(const spt_tune_input *in, spt_tune *t,
     SPT_TRY(spt_offer_build(&t->builder, problem, t->selection.chunk,
                             t->selection.configs, t->selection.count, &t->offer,
                             err));
+    if (t->offer.spilled)
+        SPT_TRY(replace_spilled(t, problem, err));
     if (!t->offer.count)
         return spt_fail(err, SPT_E_UNSUPPORTED,
                         "no kernel for head dim %d on %s without spills",

@@ -29,6 +29,10 @@ is "what has no table is null with a reason" "$(query \
 
 try pack verify "$TMP/one/pack"
 is "the pack verifies" "$status" 0
+try --arch sm120 --heads 16/1 --head-dim 256 --batch 1 --context 1024 \
+    --drafter ngram -o "$TMP/wide" --quiet
+is "where the pick of a number of rows spills, another takes its place" \
+    "$status" 0
 cp -r "$TMP/one" "$TMP/kept"
 try --arch sm90 --heads 64/8 -o "$TMP/one" --quiet
 is "made again over itself" "$status" 0
