@@ -36,7 +36,7 @@ endif
 
 PACKAGES := lua5.4 libcjson nettle libpcre2-8 libutf8proc
 DIRS := runtime $(patsubst %/,%,$(sort $(dir $(wildcard runtime/*/*.h)))) \
-  gen tuner
+  gen tuner $(patsubst %/,%,$(sort $(dir $(wildcard tuner/*/*.h))))
 CPPFLAGS := -D_GNU_SOURCE -DSPT_DATA_DIR='"$(PREFIX)/share/spectune"' \
   $(addprefix -I,$(DIRS)) -isystem $(CUDA_DIR)/include \
   $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
@@ -49,7 +49,7 @@ LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm -ldl -pthread
 TUNER_LIBS := $(shell pkg-config --libs libmicrohttpd 2>/dev/null) $(LDLIBS)
 
 LIB_SRC := $(sort $(wildcard runtime/*/*.c gen/*.c))
-TUNER_SRC := $(sort $(filter-out tuner/main.c,$(wildcard tuner/*.c)))
+TUNER_SRC := $(sort $(wildcard tuner/*/*.c))
 # Lane loops are compiled twice: plain, and for AVX2 (chosen at run time).
 LANES_SRC := $(filter runtime/sim/lanes_%.c,$(LIB_SRC))
 ifeq ($(shell uname -m),x86_64)
