@@ -34,7 +34,7 @@ ifeq ($(FLAGS_$(CONFIG)),)
 $(error CONFIG=$(CONFIG): expected release, debug, asan or tsan)
 endif
 
-PACKAGES := lua5.4 libcjson nettle libpcre2-8 libutf8proc
+PACKAGES := lua5.4 libcjson nettle libpcre2-8 libutf8proc libzstd liblz4
 DIRS := runtime $(patsubst %/,%,$(sort $(dir $(wildcard runtime/*/*.h)))) \
   gen tuner $(patsubst %/,%,$(sort $(dir $(wildcard tuner/*/*.h))))
 CPPFLAGS := -D_GNU_SOURCE -DSPT_DATA_DIR='"$(PREFIX)/share/spectune"' \

@@ -23,6 +23,8 @@ libcjson-dev    module:libcjson
 nettle-dev      module:nettle
 libpcre2-dev    module:libpcre2-8
 libutf8proc-dev module:libutf8proc
+libzstd-dev     module:libzstd
+liblz4-dev      module:liblz4
 libmicrohttpd-dev module:libmicrohttpd
 libc6-dev       header:/usr/include/stdio.h
 "

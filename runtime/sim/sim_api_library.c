@@ -44,7 +44,8 @@ static CUresult load_into(CUlibrary library, CUcontext ctx, CUmodule *module)
     loaded *made = spt_calloc(1, sizeof(*made));
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = sim_module_load(ctx, library->text, module, &err);
+    CUresult result =
+        sim_module_load(ctx, library->text, SIM_IMAGE_NO_LIMIT, module, &err);
     if (result != CUDA_SUCCESS) {
         spt_free(made);
         return result;
@@ -84,23 +85,26 @@ void sim_libraries_delete(void)
 }
 
 /* Of several PTX texts, the one for the current (or the first) device. */
-static CUresult library_new(const void *image, CUlibrary *library)
+static CUresult library_new(const void *image, size_t limit, CUlibrary *library)
 {
     CUcontext ctx = sim_context_current();
     sim_image found;
     spt_error err = {0};
     CUresult result = sim_image_find(
-        image, &sim_the.devices[ctx ? ctx->device : 0].board, &found, &err);
+        image, limit, &sim_the.devices[ctx ? ctx->device : 0].board, &found,
+        &err);
     if (result != CUDA_SUCCESS)
         return sim_reason(result, &err);
     CUlibrary made = spt_calloc(1, sizeof(*made));
     char *text = spt_calloc(found.size + 1, 1);
+    if (text)
+        memcpy(text, found.text, found.size);
+    sim_image_free(&found);
     if (!made || !text || !sim_handle_add(made, SIM_HANDLE_LIBRARY)) {
         spt_free(made);
         spt_free(text);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    memcpy(text, found.text, found.size);
     made->text = text;
     CUmodule module;
     /* What cannot be loaded is refused here, not at the first launch. */
@@ -113,18 +117,23 @@ static CUresult library_new(const void *image, CUlibrary *library)
     return CUDA_SUCCESS;
 }
 
+static CUresult load(CUlibrary *library, const void *image, size_t limit)
+{
+    CUresult result = sim_enter_any();
+    if (result != CUDA_SUCCESS)
+        return result;
+    return sim_leave(library && image ? library_new(image, limit, library)
+                                      : CUDA_ERROR_INVALID_VALUE);
+}
+
 CUresult SIM_FN(cuLibraryLoadData)(CUlibrary *library, const void *image,
                                    CUjit_option *jit, void **jit_values,
                                    unsigned n_jit, CUlibraryOption *options,
                                    void **values, unsigned n_options)
 {
-    CUresult result = sim_enter_any();
-    if (result != CUDA_SUCCESS)
-        return result;
     (void)jit, (void)jit_values, (void)n_jit;
     (void)options, (void)values, (void)n_options;
-    return sim_leave(library && image ? library_new(image, library)
-                                      : CUDA_ERROR_INVALID_VALUE);
+    return load(library, image, SIM_IMAGE_NO_LIMIT);
 }
 
 CUresult SIM_FN(cuLibraryLoadFromFile)(CUlibrary *library, const char *path,
@@ -134,13 +143,14 @@ CUresult SIM_FN(cuLibraryLoadFromFile)(CUlibrary *library, const char *path,
 {
     spt_buf file = {0};
     spt_error err = {0};
+    (void)jit, (void)jit_values, (void)n_jit;
+    (void)options, (void)values, (void)n_options;
     if (!library || !path)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sim_image_read(path, &file, &err);
     if (result != CUDA_SUCCESS)
         return sim_reason(result, &err);
-    result = SIM_FN(cuLibraryLoadData)(library, file.data, jit, jit_values,
-                                       n_jit, options, values, n_options);
+    result = load(library, file.data, file.size);
     spt_buf_free(&file);
     return result;
 }

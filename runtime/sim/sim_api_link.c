@@ -100,7 +100,8 @@ CUresult SIM_FN(cuLinkAddData)(CUlinkState state, CUjitInputType type,
     sim_image found = {.text = data, .size = strnlen(data, size)};
     spt_error err = {0};
     if (type == CU_JIT_INPUT_FATBINARY) {
-        result = sim_image_find(data, &sim_device_of(ctx)->board, &found, &err);
+        result = sim_image_find(data, size, &sim_device_of(ctx)->board, &found,
+                                &err);
         if (result != CUDA_SUCCESS)
             sim_reason(result, &err);
     } else if (type != CU_JIT_INPUT_PTX) {
@@ -108,6 +109,7 @@ CUresult SIM_FN(cuLinkAddData)(CUlinkState state, CUjitInputType type,
     }
     if (result == CUDA_SUCCESS)
         result = add_part(state, found.text, found.size);
+    sim_image_free(&found);
     return sim_leave(result);
 }
 

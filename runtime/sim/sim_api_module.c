@@ -154,14 +154,9 @@ void sim_module_log(unsigned n_options, const CUjit_option *options,
                                                             : size);
 }
 
-CUresult sim_module_load(CUcontext ctx, const void *image, CUmodule *module,
-                         spt_error *err)
+static CUresult load_text(CUcontext ctx, const sim_image *found,
+                          CUmodule *module, spt_error *err)
 {
-    const spt_board *board = &sim_device_of(ctx)->board;
-    sim_image found;
-    CUresult result = sim_image_find(image, board, &found, err);
-    if (result != CUDA_SUCCESS)
-        return sim_reason(result, err);
     CUmodule made = spt_calloc(1, sizeof(*made));
     if (!made || !sim_handle_add(made, SIM_HANDLE_MODULE)) {
         spt_free(made);
@@ -170,8 +165,7 @@ CUresult sim_module_load(CUcontext ctx, const void *image, CUmodule *module,
     made->ctx = ctx;
     made->next = ctx->modules;
     ctx->modules = made;
-    /* The parser keeps no pointer into the text. */
-    if (module_fill(made, found.text, found.size, err) != SPT_OK) {
+    if (module_fill(made, found->text, found->size, err) != SPT_OK) {
         sim_module_delete(made);
         return load_result(err);
     }
@@ -179,9 +173,23 @@ CUresult sim_module_load(CUcontext ctx, const void *image, CUmodule *module,
     return CUDA_SUCCESS;
 }
 
-CUresult SIM_FN(cuModuleLoadDataEx)(CUmodule *module, const void *image,
-                                    unsigned n_options, CUjit_option *options,
-                                    void **values)
+CUresult sim_module_load(CUcontext ctx, const void *image, size_t limit,
+                         CUmodule *module, spt_error *err)
+{
+    const spt_board *board = &sim_device_of(ctx)->board;
+    sim_image found;
+    CUresult result = sim_image_find(image, limit, board, &found, err);
+    if (result != CUDA_SUCCESS)
+        return sim_reason(result, err);
+    /* The parser keeps no pointer into the text. */
+    result = load_text(ctx, &found, module, err);
+    sim_image_free(&found);
+    return result;
+}
+
+/* The log of the options gets the reason of a failure. */
+static CUresult load(CUmodule *module, const void *image, size_t limit,
+                     unsigned n_options, CUjit_option *options, void **values)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);
@@ -190,9 +198,16 @@ CUresult SIM_FN(cuModuleLoadDataEx)(CUmodule *module, const void *image,
     if (!module || !image)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     spt_error err = {0};
-    result = sim_module_load(ctx, image, module, &err);
+    result = sim_module_load(ctx, image, limit, module, &err);
     sim_module_log(n_options, options, values, err.text);
     return sim_leave(result);
+}
+
+CUresult SIM_FN(cuModuleLoadDataEx)(CUmodule *module, const void *image,
+                                    unsigned n_options, CUjit_option *options,
+                                    void **values)
+{
+    return load(module, image, SIM_IMAGE_NO_LIMIT, n_options, options, values);
 }
 
 CUresult SIM_FN(cuModuleLoadData)(CUmodule *module, const void *image)
@@ -214,7 +229,7 @@ CUresult SIM_FN(cuModuleLoad)(CUmodule *module, const char *path)
     CUresult result = sim_image_read(path, &file, &err);
     if (result != CUDA_SUCCESS)
         return sim_reason(result, &err);
-    result = SIM_FN(cuModuleLoadData)(module, file.data);
+    result = load(module, file.data, file.size, 0, NULL, NULL);
     spt_buf_free(&file);
     return result;
 }

@@ -383,9 +383,10 @@ void sim_libraries_delete(void);
 
 /* --- sim_api_module.c ---------------------------------------------------- */
 
-/* Image: PTX text or a fatbin. err gets the reason. */
-CUresult sim_module_load(CUcontext ctx, const void *image, CUmodule *module,
-                         spt_error *err);
+/* Image: PTX text or a fatbin of at most limit bytes (sim_image_find). err gets
+   the reason. */
+CUresult sim_module_load(CUcontext ctx, const void *image, size_t limit,
+                         CUmodule *module, spt_error *err);
 /* A kernel of a module by its name, made when first asked for. */
 CUresult sim_module_function(CUmodule module, const char *name,
                              CUfunction *function);
