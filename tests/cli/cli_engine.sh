@@ -41,7 +41,7 @@ try --arch sm90 --model deepseek-r1 --tp 8 --board h200_sxm --engine trtllm \
     --drafter "mtp,dflash" --batch 1 --context 1024 --json
 is "latent attention on eight boards" "$status" 0
 is "boards are said" "$(query d.boards)" 8
-is "a method that an engine lacks is null" \
+is "what has no table is null" \
     "$(query 'all(d.choices, function(c)
         return c.drafter ~= "dflash" or c.draft_length == null end)')" true
 

@@ -35,24 +35,116 @@ static void test_survival(void)
     CHECK(rises, "more drafts never keep fewer");
 }
 
+/* What is printed to type, held against the engines' documentation. */
+static const struct printed {
+    const char *engine;
+    spt_method method;
+    int draft_length;
+    const char *flags;
+} printed[] = {
+    {"llama.cpp", SPT_METHOD_EXTERNAL, 5,
+     "--spec-type draft-simple --spec-draft-model DRAFTER "
+     "--spec-draft-n-max 5"},
+    {"llama.cpp", SPT_METHOD_EAGLE3, 4,
+     "--spec-type draft-eagle3 --spec-draft-model DRAFTER "
+     "--spec-draft-n-max 4"},
+    {"llama.cpp", SPT_METHOD_MTP, 3,
+     "--spec-type draft-mtp --spec-draft-n-max 3"},
+    {"llama.cpp", SPT_METHOD_DFLASH, 15,
+     "--spec-type draft-dflash --spec-draft-model DRAFTER "
+     "--spec-draft-n-max 15"},
+    {"llama.cpp", SPT_METHOD_DSPARK, 7,
+     "--spec-type draft-dspark --spec-draft-model DRAFTER "
+     "--spec-draft-n-max 7"},
+    {"llama.cpp", SPT_METHOD_NGRAM, 8,
+     "--spec-type ngram-simple --spec-ngram-simple-size-m 8"},
+    {"llama.cpp", SPT_METHOD_MTP, 0, "no --spec-type"},
+    {"vllm", SPT_METHOD_EXTERNAL, 5,
+     "--speculative-config '{\"method\": \"draft_model\", \"model\": "
+     "\"DRAFTER\", \"num_speculative_tokens\": 5}'"},
+    {"vllm", SPT_METHOD_EAGLE3, 3,
+     "--speculative-config '{\"method\": \"eagle3\", \"model\": "
+     "\"DRAFTER\", \"num_speculative_tokens\": 3}'"},
+    {"vllm", SPT_METHOD_MTP, 1,
+     "--speculative-config '{\"method\": \"mtp\", "
+     "\"num_speculative_tokens\": 1}'"},
+    {"vllm", SPT_METHOD_DFLASH, 15,
+     "--speculative-config '{\"method\": \"dflash\", \"model\": "
+     "\"DRAFTER\", \"num_speculative_tokens\": 15}'"},
+    {"vllm", SPT_METHOD_DSPARK, 7,
+     "--speculative-config '{\"method\": \"dspark\", \"model\": "
+     "\"DRAFTER\", \"num_speculative_tokens\": 7}'"},
+    {"vllm", SPT_METHOD_NGRAM, 5,
+     "--speculative-config '{\"method\": \"ngram\", "
+     "\"num_speculative_tokens\": 5, \"prompt_lookup_max\": 4}'"},
+    {"sglang", SPT_METHOD_EXTERNAL, 4,
+     "--speculative-algorithm STANDALONE --speculative-draft-model-path "
+     "DRAFTER --speculative-num-steps 4 --speculative-eagle-topk 1 "
+     "--speculative-num-draft-tokens 5"},
+    {"sglang", SPT_METHOD_EAGLE3, 3,
+     "--speculative-algorithm EAGLE3 --speculative-draft-model-path DRAFTER "
+     "--speculative-num-steps 3 --speculative-eagle-topk 1 "
+     "--speculative-num-draft-tokens 4"},
+    {"sglang", SPT_METHOD_MTP, 1,
+     "--speculative-algorithm EAGLE --speculative-num-steps 1 "
+     "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2"},
+    {"sglang", SPT_METHOD_DFLASH, 15,
+     "--speculative-algorithm DFLASH --speculative-draft-model-path DRAFTER "
+     "--speculative-num-draft-tokens 16"},
+    {"sglang", SPT_METHOD_DSPARK, 7,
+     "--speculative-algorithm DSPARK --speculative-draft-model-path DRAFTER "
+     "--speculative-dspark-block-size 7"},
+    {"sglang", SPT_METHOD_NGRAM, 7,
+     "--speculative-algorithm NGRAM --speculative-num-draft-tokens 8 "
+     "--speculative-ngram-max-bfs-breadth 1"},
+    {"trtllm", SPT_METHOD_EXTERNAL, 3,
+     "speculative_config: {decoding_type: DraftTarget, max_draft_len: 3, "
+     "speculative_model: DRAFTER}"},
+    {"trtllm", SPT_METHOD_EAGLE3, 4,
+     "speculative_config: {decoding_type: Eagle3, max_draft_len: 4, "
+     "speculative_model: DRAFTER}"},
+    {"trtllm", SPT_METHOD_MTP, 3,
+     "speculative_config: {decoding_type: MTP, max_draft_len: 3}"},
+    {"trtllm", SPT_METHOD_DFLASH, 7,
+     "speculative_config: {decoding_type: DFlash, max_draft_len: 7, "
+     "speculative_model: DRAFTER}"},
+    {"trtllm", SPT_METHOD_DSPARK, 7,
+     "speculative_config: {decoding_type: DSpark, max_draft_len: 7, "
+     "speculative_model: DRAFTER}"},
+    {"trtllm", SPT_METHOD_NGRAM, 3,
+     "speculative_config: {decoding_type: NGram, max_draft_len: 3, "
+     "max_matching_ngram_size: 4}"},
+};
+
+static void test_flags(void)
+{
+    spt_serving s;
+    char text[256], name[64];
+    for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
+        const struct printed *p = &printed[i];
+        snprintf(name, sizeof name, "%s %s D = %d", p->engine,
+                 spt_drafter_name(p->method), p->draft_length);
+        CHECK_OK(spt_serving_load(".", p->engine, &s, &err), &err, name);
+        CHECK(spt_serving_flags(&s, p->method, p->draft_length, text,
+                                sizeof text) &&
+                  s.methods[p->method].source[0],
+              "%s is documented", name);
+        CHECK_TEXT(text, p->flags, name);
+    }
+}
+
 static void test_engines(void)
 {
     static const char *const names[] = {"llama.cpp", "vLLM", "sglang",
                                         "trtllm"};
     spt_serving s;
-    char text[256];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         CHECK_OK(spt_serving_load(".", names[i], &s, &err), &err, names[i]);
     CHECK(spt_serving_load(".", "../engines/vllm", &s, &err) == SPT_E_USAGE,
           "an unknown engine is a wrong use");
     CHECK_HAS(err.text, "llama.cpp, vllm", "and the line lists them");
-    CHECK_OK(spt_serving_load(".", "llama.cpp", &s, &err), &err, "llama.cpp");
-    CHECK(spt_serving_flags(&s, SPT_METHOD_MTP, 3, text, sizeof text),
-          "it drafts with MTP");
-    CHECK_TEXT(text, "--spec-type draft-mtp --spec-draft-n-max 3",
-               "by these flags");
-    const char *bad = "{\"schema\": \"spectune.engine/1\", \"name\": \"x\", "
-                      "\"source\": \"s\", \"flags\": \"\", \"off\": \"\", "
+    const char *bad = "{\"schema\": \"spectune.engine/2\", \"name\": \"x\", "
+                      "\"source\": \"s\", \"off\": \"\", "
                       "\"methods\": {}, \"facts\": {\"memory_share\": [2, "
                       "\"fraction\", \"s\"]}}";
     CHECK(spt_serving_parse(bad, strlen(bad), "x.json", &s, &err) ==
@@ -60,6 +152,10 @@ static void test_engines(void)
           "a share beyond 1 is refused");
     CHECK_TEXT(err.text, "x.json: memory_share is 2, expected 0.1 to 1",
                "with file, field and bounds");
+    s = (spt_serving){.methods[SPT_METHOD_MTP] = {.flags = "--mtp {D}"}};
+    CHECK(spt_serving_has(&s, SPT_METHOD_MTP) &&
+              !spt_serving_has(&s, SPT_METHOD_DFLASH),
+          "an engine may lack a method");
 }
 
 /* Nothing that a step model may get wrong by sign. */
@@ -123,6 +219,7 @@ static void score(const char *path, int curves, double mean, double p90)
 int main(void)
 {
     test_survival();
+    test_flags();
     test_engines();
     test_directions();
     /* Rates that users published, on which the engines' constants were

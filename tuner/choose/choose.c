@@ -228,7 +228,7 @@ static void choose_one(const spt_choose_input *in, const cell *c,
         return;
     }
     const spt_serving *serving = in->where.serving;
-    if (serving && !serving->methods[choice->drafter->method][0]) {
+    if (serving && !spt_serving_has(serving, choice->drafter->method)) {
         choice->evidence = "modelled";
         snprintf(choice->reason, sizeof choice->reason, "%s does not have %s",
                  serving->name, spt_drafter_name(choice->drafter->method));

@@ -77,21 +77,29 @@ static spt_status read_copy(const cJSON *root, const char *where,
     return SPT_OK;
 }
 
-/* "methods": {"mtp": "draft-mtp", ...}: those that the engine has. */
-static spt_status read_methods(const cJSON *root, const char *where,
+/* "methods": {"mtp": {"flags", "source"}, ...}: those that the engine has. */
+static spt_status read_methods(const cJSON *root, const char *path,
                                spt_serving *s, spt_error *err)
 {
     const cJSON *object, *item;
-    SPT_TRY(spt_json_object(root, where, "methods", &object, err));
+    char where[320];
+    SPT_TRY(spt_json_object(root, path, "methods", &object, err));
     cJSON_ArrayForEach(item, object)
     {
         int method = spt_drafter_find(item->string);
         if (method < 0)
             return spt_fail(err, SPT_E_FORMAT,
-                            "%s: methods: '%.40s', expected one of: %s", where,
+                            "%s: methods: '%.40s', expected one of: %s", path,
                             item->string, spt_drafter_list());
-        SPT_TRY(read_copy(object, where, item->string, s->methods[method],
-                          sizeof s->methods[method], err));
+        spt_serving_method *m = &s->methods[method];
+        snprintf(where, sizeof where, "%.250s: methods.%s", path, item->string);
+        if (!cJSON_IsObject(item))
+            return spt_fail(err, SPT_E_FORMAT, "%s: expected an object", where);
+        SPT_TRY(spt_json_only(item, where, "flags source", err));
+        SPT_TRY(
+            read_copy(item, where, "flags", m->flags, sizeof m->flags, err));
+        SPT_TRY(
+            read_copy(item, where, "source", m->source, sizeof m->source, err));
     }
     return SPT_OK;
 }
@@ -101,15 +109,14 @@ static spt_status read_serving(const cJSON *root, const char *where,
 {
     const char *schema;
     SPT_TRY(spt_json_text(root, where, "schema", &schema, err));
-    if (strcmp(schema, "spectune.engine/1") != 0)
+    if (strcmp(schema, "spectune.engine/2") != 0)
         return spt_fail(err, SPT_E_FORMAT,
-                        "%s: schema '%.40s', expected spectune.engine/1", where,
+                        "%s: schema '%.40s', expected spectune.engine/2", where,
                         schema);
-    SPT_TRY(spt_json_only(root, where,
-                          "schema name source flags off methods facts", err));
+    SPT_TRY(spt_json_only(root, where, "schema name source off methods facts",
+                          err));
     SPT_TRY(read_copy(root, where, "name", s->name, sizeof s->name, err));
     SPT_TRY(read_copy(root, where, "source", s->source, sizeof s->source, err));
-    SPT_TRY(read_copy(root, where, "flags", s->flags, sizeof s->flags, err));
     SPT_TRY(read_copy(root, where, "off", s->off, sizeof s->off, err));
     SPT_TRY(read_methods(root, where, s, err));
     return read_facts(root, where, s, err);
@@ -170,13 +177,21 @@ static void fill(char *text, size_t size, const char *mark, const char *value)
     spt_buf_free(&out);
 }
 
+bool spt_serving_has(const spt_serving *s, spt_method method)
+{
+    return s->methods[method].flags[0] != 0;
+}
+
 bool spt_serving_flags(const spt_serving *s, spt_method method,
                        int draft_length, char *text, size_t size)
 {
-    char number[16];
-    snprintf(number, sizeof number, "%d", draft_length);
-    snprintf(text, size, "%s", draft_length ? s->flags : s->off);
-    fill(text, size, "{D}", number);
-    fill(text, size, "{METHOD}", s->methods[method]);
-    return s->methods[method][0] != 0;
+    char drafts[16], rows[16];
+    snprintf(drafts, sizeof drafts, "%d", draft_length);
+    snprintf(rows, sizeof rows, "%d", draft_length + 1);
+    snprintf(text, size, "%s",
+             draft_length ? s->methods[method].flags : s->off);
+    fill(text, size, "{D}", drafts);
+    fill(text, size, "{D+1}", rows);
+    fill(text, size, "{DRAFTER}", "DRAFTER");
+    return spt_serving_has(s, method);
 }

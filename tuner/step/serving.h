@@ -12,12 +12,20 @@
 #include "drafter.h"
 #include "target.h"
 
+/*
+ * What to type in an engine for a drafting method. {D}: drafts, {D+1}: with
+ * the row that they hang on, {DRAFTER}: stays for the path of its weights.
+ */
+typedef struct spt_serving_method {
+    char flags[200]; /* "": the engine lacks the method */
+    char source[160]; /* where the engine documents them, with its version */
+} spt_serving_method;
+
 typedef struct spt_serving {
     char name[24]; /* llama.cpp */
     char source[240];
-    char flags[160]; /* what to type for {D} drafts; {METHOD}: its word */
-    char off[80]; /* and for none */
-    char methods[SPT_METHOD_COUNT][24]; /* the engine's words, or "" */
+    char off[80]; /* to type for no drafts */
+    spt_serving_method methods[SPT_METHOD_COUNT];
 #define SPT_SERVING_FACT(field, unit, min, max, meaning) double field;
 #include "serving.def"
 #undef SPT_SERVING_FACT
@@ -29,6 +37,8 @@ spt_status spt_serving_load(const char *home, const char *name,
 /* From bytes in memory; name is what errors call them. */
 spt_status spt_serving_parse(const char *text, size_t size, const char *name,
                              spt_serving *serving, spt_error *err);
+
+bool spt_serving_has(const spt_serving *serving, spt_method method);
 
 /* What to type for a draft length; false when the engine lacks the method. */
 bool spt_serving_flags(const spt_serving *serving, spt_method method,

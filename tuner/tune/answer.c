@@ -418,7 +418,7 @@ static void print_memory(FILE *out, const spt_choice *c)
 static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
                       const spt_choices *ch, const spt_drafter *drafter)
 {
-    char flags[256], text[400], context[24];
+    char flags[256], text[640], context[24];
     const spt_choice *last = NULL;
     for (size_t k = 0; k < ch->count; k++)
         if (ch->list[k].drafter == drafter && ch->list[k].known &&
@@ -430,8 +430,11 @@ static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
     if (in->where.serving &&
         spt_serving_flags(in->where.serving, drafter->method,
                           last->draft_length, flags, sizeof flags)) {
-        snprintf(text, sizeof text, "%s (D = %d); %s (D = 0)", flags,
-                 last->draft_length, in->where.serving->off);
+        snprintf(text, sizeof text, "%s (D = %d%s); %s (D = 0); from %s", flags,
+                 last->draft_length,
+                 strstr(flags, "DRAFTER") ? "; DRAFTER: its weights" : "",
+                 in->where.serving->off,
+                 in->where.serving->methods[drafter->method].source);
         print_field(out, &plain_ink, "  type", text);
     }
     char prompt[16], more[16];
