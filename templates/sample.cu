@@ -4,7 +4,7 @@ typedef unsigned long long u64;
 
 /* As spt_sample_row (runtime/kernels/sample.h). */
 struct SampleRow {
-    float temperature, top_p, min_p;
+    float scale, top_p, min_log;
     int top_k;
     u64 seed;
     long long position;
@@ -15,7 +15,7 @@ struct SampleArgs {
     const float *logits;    /* (row, vocabulary) */
     const SampleRow *rows;  /* (row) */
     int *token;             /* (row) */
-    float *logprob;         /* (row): natural, of the plain logits */
+    float *logprob;         /* (row): natural, of the plain logits; or null */
     long long logits_stride;
     int vocabulary;
 };
@@ -24,8 +24,8 @@ constexpr int THREADS = ${THREADS};
 constexpr int WARPS = THREADS / 32;
 constexpr int BINS = 256;               /* of one byte of a key */
 constexpr int LANE_BINS = BINS / 32;
-constexpr int MASS_BITS = 44;           /* probability 1 of the highest logit */
-constexpr float MASS_ONE = 17592186044416.0f; /* 2^44: 2^19 of them fit */
+constexpr int MASS_BITS = 44;           /* of the highest logit: 2^19 of them fit */
+constexpr float EXP2[] = {1.0f, 0.693147182f, 0.240226507f, 0.0555041097f, 0.00961812865f, 0.00133335579f, 0.000154035297f};
 constexpr float LOG2_E = 1.4426950408889634f;
 constexpr float LN_2 = 0.6931471805599453f;
 constexpr float LARGEST = 3.4028235e38f;
@@ -49,12 +49,20 @@ struct Row {
         return x != x ? MINUS_INFINITY : __fadd_rn(fminf(x, LARGEST), 0.0f);
     }
 
-    /* exp of the distance to the highest, 2^44 for itself. */
+    /*
+     * 2 to the scaled distance to the highest, 2^44 for itself; Taylor's
+     * polynomial, so that a host computes the same bits (sample.c).
+     */
     __device__ __forceinline__ u64 mass(float x, float scale) const
     {
-        float e;
-        asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(e) : "f"(__fmul_rn(__fsub_rn(x, top), scale)));
-        return __float2ull_rz(__fmul_rn(e, MASS_ONE));
+        float y = fmaxf(__fmul_rn(__fsub_rn(x, top), scale), -64.0f);
+        int whole = __float2int_rn(y);
+        float f = __fsub_rn(y, __int2float_rn(whole));
+        float e = EXP2[6];
+#pragma unroll
+        for (int i = 5; i >= 0; i--)
+            e = __fmaf_rn(e, f, EXP2[i]);
+        return __float2ull_rz(__fmul_rn(e, __int_as_float((MASS_BITS + 127 + whole) << 23)));
     }
 };
 
@@ -298,13 +306,9 @@ __device__ __forceinline__ Cut filter(const Row &row, const SampleRow &options)
         u64 target = __double2ull_ru(static_cast<double>(options.top_p) * static_cast<double>(above));
         cut = select(row, cut.key, max(target, 1ull), true);
     }
-    if (options.min_p > 0.0f) {
-        float log2;
-        asm("lg2.approx.ftz.f32 %0, %1;\n" : "=f"(log2) : "f"(options.min_p));
-        unsigned least = key_of(fminf(__fmaf_rn(log2, LN_2, row.top), row.top));
-        if (least > cut.key)
-            cut = {least, ALL, 1};
-    }
+    unsigned least = key_of(__fadd_rn(row.top, options.min_log));
+    if (options.min_log > MINUS_INFINITY && least > cut.key)
+        cut = {least, ALL, 1};
     return cut;
 }
 
@@ -322,25 +326,25 @@ ${SYMBOL}(const __grid_constant__ SampleArgs args)
     if (row.top == MINUS_INFINITY) { /* nothing to choose from */
         if (threadIdx.x == 0) {
             args.token[blockIdx.x] = -1;
-            args.logprob[blockIdx.x] = 0.0f;
+            if (args.logprob)
+                args.logprob[blockIdx.x] = 0.0f;
         }
         return;
     }
+    if (options.scale > 0.0f)
+        token = draw(row, filter(row, options), options.scale, random_of(options));
+    if (threadIdx.x == 0)
+        args.token[blockIdx.x] = token;
+    if (!args.logprob)
+        return;
     u64 total = 0;
     for (int i = threadIdx.x; i < row.vocabulary; i += THREADS)
         total += row.mass(row.at(i), LOG2_E);
     total = block_sum(total);
-    if (options.temperature > 0.0f) {
-        float inverse;
-        asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(inverse) : "f"(options.temperature));
-        float scale = fminf(__fmul_rn(LOG2_E, inverse), 1e30f);
-        token = draw(row, filter(row, options), scale, random_of(options));
-    }
     if (threadIdx.x == 0) {
         float log2;
         asm("lg2.approx.ftz.f32 %0, %1;\n" : "=f"(log2) : "f"(__ull2float_rn(total)));
         float sum = __fmul_rn(__fsub_rn(log2, static_cast<float>(MASS_BITS)), LN_2);
-        args.token[blockIdx.x] = token;
         args.logprob[blockIdx.x] = __fsub_rn(__fsub_rn(row.at(token), row.top), sum);
     }
 }

@@ -35,10 +35,9 @@ spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
                       spt_accepted *accepted, spt_error *err);
 
 /*
- * Rejection of one draft: the token that the text gets, from p (sorted as the
- * sampler gives it), from what the draft was drawn (NULL: it was certain) and
- * the uniform numbers u (accept?) and v (which instead?). *kept: it is the
- * draft.
+ * Rejection of one draft: the token that the text gets, from p, from what the
+ * draft was drawn from, q (NULL: it was certain), and the uniform numbers u
+ * (accept?) and v (which instead?). *kept: it is the draft.
  */
 int32_t spt_reject(const spt_candidate *p, size_t n_p, int32_t draft,
                    const spt_candidate *q, size_t n_q, double u, double v,

@@ -9,11 +9,12 @@
 
 enum { DEFAULT_PENALTY_TOKENS = 64 };
 
-/* exp(-42) < 2^-60: such a candidate is less than the sum's last bit. */
-static const double NEGLIGIBLE = 42;
+/* Powers of two below the highest probability: nothing is left of it. */
+static const float NEGLIGIBLE = 46;
 
 struct spt_sampler {
     spt_sampling options;
+    spt_sample_row row; /* the filters and the temperature of the options */
     spt_logit_bias *bias;
     int vocab;
     bool adjusts; /* bias or penalties change logits */
@@ -73,6 +74,9 @@ spt_status spt_sampler_open(const spt_sampling *options, int vocab,
     if (!s)
         return spt_fail(err, SPT_E_MEMORY, "sampler: out of memory");
     *s = (spt_sampler){.options = *options,
+                       .row = spt_sample_row_of(options->temperature,
+                                                options->top_k, options->top_p,
+                                                options->min_p),
                        .vocab = vocab,
                        .adjusts = n_bias || penalises(options),
                        .bias = spt_calloc(n_bias + 1, sizeof *s->bias),
@@ -86,6 +90,7 @@ spt_status spt_sampler_open(const spt_sampling *options, int vocab,
     if (n_bias)
         memcpy(s->bias, options->bias, n_bias * sizeof *s->bias);
     s->options.bias = s->bias;
+    s->row.seed = options->seed;
     *out = s;
     return SPT_OK;
 }
@@ -104,6 +109,14 @@ void spt_sampler_close(spt_sampler *s)
 const spt_sampling *spt_sampler_options(const spt_sampler *s)
 {
     return &s->options;
+}
+
+bool spt_sampler_row(const spt_sampler *s, int64_t position,
+                     spt_sample_row *row)
+{
+    *row = s->row;
+    row->position = position;
+    return !s->adjusts;
 }
 
 static int first_penalised(const spt_sampler *s, int count)
@@ -173,7 +186,7 @@ static spt_status nothing_to_choose(spt_error *err)
                     "sampling: no logit is a number above -infinity");
 }
 
-static double finite_logit(float x)
+static float finite_logit(float x)
 {
     return x > FLT_MAX ? FLT_MAX : x;
 }
@@ -186,59 +199,79 @@ static int by_p(const void *a, const void *b)
     return x->token < y->token ? -1 : 1;
 }
 
-/* All that may count, by logit; the k highest where k > 0. */
-static void collect(spt_sampler *s, const float *logits, double top)
+static int by_token(const void *a, const void *b)
 {
-    const spt_sampling *o = &s->options;
-    double scale = o->temperature > 1 ? o->temperature : 1;
-    double least = top - NEGLIGIBLE * scale;
-    size_t n = 0;
-    for (int32_t i = 0; i < s->vocab; i++)
-        if (finite_logit(logits[i]) >= least)
-            s->candidates[n++] = (spt_candidate){i, finite_logit(logits[i])};
-    qsort(s->candidates, n, sizeof *s->candidates, by_p);
-    if (o->top_k > 0 && n > (size_t)o->top_k)
-        n = (size_t)o->top_k;
-    s->n_candidates = n;
+    const spt_candidate *x = a, *y = b;
+    return x->token < y->token ? -1 : 1;
 }
 
-static double exp_sum(const spt_sampler *s, double top, double temperature)
+/* All that may count, by logit; the k highest where k > 0. */
+static void collect(spt_sampler *s, const float *logits, float top)
 {
-    double sum = 0;
+    float scale = fminf(s->row.scale, spt_sample_one);
+    float least = top - NEGLIGIBLE / scale;
+    size_t n = 0, k = (size_t)s->options.top_k;
+    for (int32_t i = 0; i < s->vocab; i++)
+        if (finite_logit(logits[i]) >= least)
+            s->candidates[n++] =
+                (spt_candidate){i, (double)finite_logit(logits[i])};
+    qsort(s->candidates, n, sizeof *s->candidates, by_p);
+    s->n_candidates = k > 0 && n > k ? k : n;
+}
+
+static uint64_t mass_of(const spt_sampler *s, size_t i, float top, float scale)
+{
+    return spt_sample_mass((float)s->candidates[i].p, top, scale);
+}
+
+static uint64_t mass_sum(const spt_sampler *s, float top, float scale)
+{
+    uint64_t sum = 0;
     for (size_t i = 0; i < s->n_candidates; i++)
-        sum += exp((s->candidates[i].p - top) / temperature);
+        sum += mass_of(s, i, top, scale);
     return sum;
 }
 
-static void keep_top_p(spt_sampler *s, double top)
+static void keep_top_p(spt_sampler *s, float top)
 {
-    double p = s->options.top_p;
+    float p = s->row.top_p;
     if (p <= 0 || p >= 1)
         return;
-    double left = p * exp_sum(s, top, 1);
+    uint64_t wanted = spt_sample_kept(p, mass_sum(s, top, spt_sample_one));
+    uint64_t kept = 0;
     size_t n = 0;
-    while (n < s->n_candidates && left > 0)
-        left -= exp(s->candidates[n++].p - top);
+    while (n < s->n_candidates && kept < wanted)
+        kept += mass_of(s, n++, top, spt_sample_one);
     s->n_candidates = n;
 }
 
-static void keep_min_p(spt_sampler *s, double top)
+static void keep_min_p(spt_sampler *s, float top)
 {
-    if (s->options.min_p <= 0)
-        return;
-    double least = top + log(s->options.min_p);
-    while (s->n_candidates > 1 && s->candidates[s->n_candidates - 1].p < least)
+    float least = top + s->row.min_log;
+    while (s->n_candidates > 1 &&
+           (float)s->candidates[s->n_candidates - 1].p < least)
         s->n_candidates--;
 }
 
-static void to_probabilities(spt_sampler *s, double top)
+/* Candidates, in the order of ids, with their logits; the highest is *top. */
+static spt_status filter(spt_sampler *s, const float *logits,
+                         const int32_t *text, int count, float *top,
+                         spt_error *err)
 {
-    double temperature = s->options.temperature;
-    double sum = exp_sum(s, top, temperature);
-    for (size_t i = 0; i < s->n_candidates; i++) {
-        spt_candidate *c = &s->candidates[i];
-        c->p = exp((c->p - top) / temperature) / sum;
-    }
+    const float *adjusted = adjust(s, logits, text, count);
+    int32_t best = highest(adjusted, s->vocab);
+    if (best < 0)
+        return nothing_to_choose(err);
+    *top = finite_logit(adjusted[best]);
+    s->candidates[0] = (spt_candidate){best, (double)*top};
+    s->n_candidates = 1;
+    if (s->row.scale <= 0)
+        return SPT_OK;
+    collect(s, adjusted, *top);
+    keep_top_p(s, *top);
+    keep_min_p(s, *top);
+    qsort(s->candidates, s->n_candidates, sizeof *s->candidates, by_token);
+    return SPT_OK;
 }
 
 spt_status spt_sampler_candidates(spt_sampler *s, const float *logits,
@@ -246,20 +279,11 @@ spt_status spt_sampler_candidates(spt_sampler *s, const float *logits,
                                   const spt_candidate **candidates,
                                   size_t *n_candidates, spt_error *err)
 {
-    const float *adjusted = adjust(s, logits, text, count);
-    int32_t best = highest(adjusted, s->vocab);
-    if (best < 0)
-        return nothing_to_choose(err);
-    if (s->options.temperature > 0) {
-        double top = finite_logit(adjusted[best]);
-        collect(s, adjusted, top);
-        keep_top_p(s, top);
-        keep_min_p(s, top);
-        to_probabilities(s, top);
-    } else {
-        s->candidates[0] = (spt_candidate){best, 1};
-        s->n_candidates = 1;
-    }
+    float top;
+    SPT_TRY(filter(s, logits, text, count, &top, err));
+    double sum = (double)mass_sum(s, top, s->row.scale);
+    for (size_t i = 0; i < s->n_candidates; i++)
+        s->candidates[i].p = (double)mass_of(s, i, top, s->row.scale) / sum;
     *candidates = s->candidates;
     *n_candidates = s->n_candidates;
     return SPT_OK;
@@ -279,13 +303,14 @@ spt_status spt_sampler_token(spt_sampler *s, const float *logits,
                              const int32_t *text, int count, int32_t *token,
                              double *logprob, spt_error *err)
 {
-    const spt_candidate *candidates;
-    size_t n;
-    SPT_TRY(
-        spt_sampler_candidates(s, logits, text, count, &candidates, &n, err));
-    double u =
-        n > 1 ? spt_random(s->options.seed, count, SPT_RANDOM_SAMPLE) : 0;
-    *token = spt_pick(candidates, n, u);
+    float top, scale = s->row.scale;
+    SPT_TRY(filter(s, logits, text, count, &top, err));
+    double u = spt_random(s->options.seed, count, SPT_RANDOM_SAMPLE);
+    uint64_t at = spt_sample_at(u, mass_sum(s, top, scale));
+    size_t i = 0;
+    for (uint64_t mass; (mass = mass_of(s, i, top, scale)) <= at; i++)
+        at -= mass;
+    *token = s->candidates[i].token;
     if (logprob)
         *logprob = spt_logprob(logits, s->vocab, *token);
     return SPT_OK;
@@ -296,16 +321,16 @@ static double log_sum(const float *logits, int vocab)
     int32_t best = highest(logits, vocab);
     if (best < 0)
         return NAN;
-    double top = finite_logit(logits[best]), sum = 0;
+    double top = (double)finite_logit(logits[best]), sum = 0;
     for (int32_t i = 0; i < vocab; i++)
         if (!isnan(logits[i]))
-            sum += exp(finite_logit(logits[i]) - top);
+            sum += exp((double)finite_logit(logits[i]) - top);
     return top + log(sum);
 }
 
 double spt_logprob(const float *logits, int vocab, int32_t token)
 {
-    return finite_logit(logits[token]) - log_sum(logits, vocab);
+    return (double)finite_logit(logits[token]) - log_sum(logits, vocab);
 }
 
 size_t spt_top_logprobs(const float *logits, int vocab, spt_candidate *top,
@@ -314,7 +339,7 @@ size_t spt_top_logprobs(const float *logits, int vocab, spt_candidate *top,
     double all = log_sum(logits, vocab);
     size_t n = 0;
     for (int32_t i = 0; i < vocab && count > 0; i++) {
-        double x = finite_logit(logits[i]);
+        double x = (double)finite_logit(logits[i]);
         if (isnan(x) || (n == count && x <= top[n - 1].p))
             continue;
         size_t at = n < count ? n++ : n - 1;

@@ -4,17 +4,18 @@
  * In this order, which is llama.cpp's: logit bias, penalties over the last
  * tokens, top-k, top-p, min-p, temperature. Temperature 0 takes the highest
  * logit after bias and penalties, the lowest id on a tie, and draws nothing.
- * Everything is computed in double from the logits as they are, and the one
- * random number of a position belongs to (seed, position): the token is a
- * function of the logits, the text before it and the options alone.
+ * The one random number of a position belongs to (seed, position): the token is
+ * a function of the logits, the text before it and the options alone, and it is
+ * the one that the kernel of kernels/sample.h gives, to the bit.
  */
 #ifndef SPT_SAMPLER_H
 #define SPT_SAMPLER_H
 
 #include <stddef.h>
 
-#include "error.h"
 #include "random.h"
+#include "sample.h"
+#include "spectune.h"
 
 typedef struct spt_sampler spt_sampler;
 
@@ -32,6 +33,13 @@ void spt_sampler_close(spt_sampler *sampler);
 const spt_sampling *spt_sampler_options(const spt_sampler *sampler);
 
 /*
+ * The options for the kernel; false: it cannot do as they say (bias and
+ * penalties), the host has to.
+ */
+bool spt_sampler_row(const spt_sampler *sampler, int64_t position,
+                     spt_sample_row *row);
+
+/*
  * The token after count tokens of text, whose logits are given (vocab of
  * them): the token at position count. *logprob (may be NULL) is the natural
  * log-softmax of the plain logits at it. Logits that are NaN never win; where
@@ -42,9 +50,8 @@ spt_status spt_sampler_token(spt_sampler *sampler, const float *logits,
                              double *logprob, spt_error *err);
 
 /*
- * The distribution that spt_sampler_token draws from, highest probability
- * first (lower id first on ties); at temperature 0 one candidate. Valid until
- * the sampler's next call.
+ * The distribution that spt_sampler_token draws from, in the order of ids; at
+ * temperature 0 one candidate. Valid until the sampler's next call.
  */
 spt_status spt_sampler_candidates(spt_sampler *sampler, const float *logits,
                                   const int32_t *text, int count,

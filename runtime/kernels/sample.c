@@ -1,5 +1,53 @@
 #include "sample.h"
 
+#include <math.h>
+
+enum { MASS_BITS = 44 };
+
+const float spt_sample_one = 1.4426950408889634f;
+
+/* Taylor's polynomial of 2^x, as in templates/sample.cu. */
+static const float exp2_terms[] = {
+    1.0f,           0.693147182f,   0.240226507f,   0.0555041097f,
+    0.00961812865f, 0.00133335579f, 0.000154035297f};
+
+spt_sample_row spt_sample_row_of(double temperature, int top_k, double top_p,
+                                 double min_p)
+{
+    spt_sample_row row = {.top_k = top_k,
+                          .top_p = (float)top_p,
+                          .min_log = min_p > 0 ? (float)log(min_p) : -INFINITY};
+    if (temperature > 0)
+        row.scale = (float)fmin((double)spt_sample_one / temperature, 1e30);
+    return row;
+}
+
+uint64_t spt_sample_mass(float logit, float top, float scale)
+{
+    float y = fmaxf((logit - top) * scale, -64.0f);
+    float whole = rintf(y), f = y - whole, e = exp2_terms[6];
+    for (int i = 5; i >= 0; i--)
+        e = fmaf(e, f, exp2_terms[i]);
+    return (uint64_t)ldexpf(e, MASS_BITS + (int)whole);
+}
+
+uint64_t spt_sample_kept(float top_p, uint64_t sum)
+{
+    uint64_t kept = (uint64_t)ceil((double)top_p * (double)sum);
+    return kept ? kept : 1;
+}
+
+uint64_t spt_sample_at(double u, uint64_t sum)
+{
+    /* The high half of 128 bits; u has 53, and 11 zeros below them. */
+    uint64_t a = (uint64_t)(u * 0x1p53) << 11;
+    uint64_t a1 = a >> 32, a0 = a & UINT32_MAX;
+    uint64_t b1 = sum >> 32, b0 = sum & UINT32_MAX;
+    uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
+    uint64_t low = a0 * b1 + (middle & UINT32_MAX);
+    return a1 * b1 + (middle >> 32) + (low >> 32);
+}
+
 spt_status spt_sample_launch(const spt_driver *driver,
                              const spt_function *kernel,
                              const spt_sample_args *args, int64_t rows,

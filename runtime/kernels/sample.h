@@ -5,9 +5,10 @@
  * as the largest number.
  *
  * Probabilities are integers (2^44 for the highest logit), so that their sums
- * are exact and a token depends on its row alone. Those kept are laid end to
- * end in the order of ids, and the one that holds u * sum is drawn; among
- * equal logits at the edge of top-k and top-p the lowest ids are kept.
+ * are exact and a token depends on its row alone; they come from operations
+ * that IEEE 754 fixes, so that a host draws the same token. Those kept are laid
+ * end to end in the order of ids, and the one that holds u * sum is drawn;
+ * among equal logits at the edge of top-k and top-p the lowest ids are kept.
  */
 #ifndef SPT_SAMPLE_H
 #define SPT_SAMPLE_H
@@ -16,20 +17,36 @@
 
 /* Of a row, as the kernel reads it. */
 typedef struct spt_sample_row {
-    float temperature; /* 0: the highest logit, the lowest id on a tie */
+    float scale; /* log2(e) / temperature; 0: the highest logit, the lowest id
+                    on a tie */
     float top_p; /* 0 or 1 and above: off */
-    float min_p; /* 0: off */
+    float min_log; /* the natural logarithm of min-p; -infinity: off */
     int32_t top_k; /* 0: off */
     uint64_t seed;
     int64_t position; /* of the token that is drawn */
 } spt_sample_row;
+
+/* Options as users give them, 0: off; temperature 0: the highest logit. */
+spt_sample_row spt_sample_row_of(double temperature, int top_k, double top_p,
+                                 double min_p);
+
+/* log2(e): the scale of temperature 1, by which top-p counts. */
+extern const float spt_sample_one;
+
+/* The integer probability of a logit below `top`, to the kernel's bits. */
+uint64_t spt_sample_mass(float logit, float top, float scale);
+/* Of the masses' sum, what top-p has to keep. */
+uint64_t spt_sample_kept(float top_p, uint64_t sum);
+/* Which part of the masses' sum the random number u in [0, 1) names. */
+uint64_t spt_sample_at(double u, uint64_t sum);
 
 typedef struct spt_sample_args {
     CUdeviceptr logits; /* float (row, vocabulary) */
     CUdeviceptr rows; /* spt_sample_row (row) */
     CUdeviceptr token; /* int32 (row); -1 where no logit is above -infinity */
     CUdeviceptr logprob; /* float (row): natural log-softmax of the logits as
-                            they are at the token; 0 where there is none */
+                            they are at the token; 0 where there is none.
+                            0: not wanted */
     int64_t logits_stride;
     int32_t vocabulary; /* at most 2^19 */
 } spt_sample_args;

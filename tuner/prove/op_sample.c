@@ -13,7 +13,7 @@
 
 enum { LOGITS, OPTIONS, TOKEN, LOGPROB };
 
-/* Closer to an edge than this, an approximate exp could take the other side. */
+/* Closer to an edge than this, an exp in fp32 could take the other side. */
 static const double MARGIN = 1e-5;
 
 typedef struct entry {
@@ -42,21 +42,29 @@ static void fill_row(const spt_op_case *c, spt_op_buffer *b, size_t row)
     }
 }
 
-/* Options of a row: each filter on or off, temperature from 0 on. */
-static spt_sample_row options_of(const spt_op_case *c, size_t row, size_t turn)
+/* Options of a row as a user has them. */
+typedef struct wish {
+    double temperature, top_p, min_p;
+    int top_k;
+    uint64_t seed;
+    int64_t position;
+} wish;
+
+/* Each filter on or off, temperature from 0 on. */
+static wish options_of(const spt_op_case *c, size_t row, size_t turn)
 {
-    static const float temperatures[] = {0.8f, 0, 1, 1.7f, 0.1f};
-    static const float min_ps[] = {0, 0.05f, 0.3f, 0};
+    static const double temperatures[] = {0.8, 0, 1, 1.7, 0.1};
+    static const double min_ps[] = {0, 0.05, 0.3, 0};
     size_t place = c->first + row;
     uint64_t bits = spt_op_random(c, "options", place, turn);
-    spt_sample_row o = {.temperature = temperatures[place % 5],
-                        .min_p = min_ps[bits % 4],
-                        .seed = spt_op_random(c, "seed", place, turn),
-                        .position = (int64_t)(bits >> 8 & 0xfffff)};
+    wish o = {.temperature = temperatures[place % 5],
+              .min_p = min_ps[bits % 4],
+              .seed = spt_op_random(c, "seed", place, turn),
+              .position = (int64_t)(bits >> 8 & 0xfffff)};
     if (bits & 1 << 28)
-        o.top_k = (int32_t)(bits >> 30 & 63) + 1;
+        o.top_k = (int)(bits >> 30 & 63) + 1;
     if (bits & 1 << 29)
-        o.top_p = (float)(bits >> 40 & 1023) / 1024;
+        o.top_p = (double)(bits >> 40 & 1023) / 1024;
     return o;
 }
 
@@ -99,33 +107,32 @@ static double sum_of(entry *e, size_t n, double temperature)
 }
 
 /* How many of the sorted stay; *margin: nearness of top-p to its edge. */
-static size_t filtered(entry *e, size_t n, const spt_sample_row *o,
-                       double *margin)
+static size_t filtered(entry *e, size_t n, const wish *o, double *margin)
 {
     if (o->top_k > 0 && n > (size_t)o->top_k)
         n = (size_t)o->top_k;
     if (o->top_p > 0 && o->top_p < 1) {
-        double sum = sum_of(e, n, 1), left = (double)o->top_p * sum;
+        double sum = sum_of(e, n, 1), left = o->top_p * sum;
         size_t kept = 0;
         while (kept < n && left > 0)
             left -= e[kept++].p;
         *margin = fmin(-left, kept ? left + e[kept - 1].p : 0) / sum;
         n = kept;
     }
-    double least = e[0].logit + log((double)o->min_p);
+    double least = e[0].logit + log(o->min_p);
     while (o->min_p > 0 && n > 1 && e[n - 1].logit < least)
         n--;
     return n;
 }
 
 /* The token that the options give, and how near to another one. */
-static int choose(entry *e, size_t n, const spt_sample_row *o, double *margin)
+static int choose(entry *e, size_t n, const wish *o, double *margin)
 {
     *margin = 1;
     if (o->temperature <= 0)
         return e[0].id;
     n = filtered(e, n, o, margin);
-    double sum = sum_of(e, n, (double)o->temperature);
+    double sum = sum_of(e, n, o->temperature);
     double u = spt_random(o->seed, o->position, SPT_RANDOM_SAMPLE) * sum;
     qsort(e, n, sizeof *e, by_id);
     size_t i = 0;
@@ -136,11 +143,11 @@ static int choose(entry *e, size_t n, const spt_sample_row *o, double *margin)
 }
 
 /* Options whose token does not hang on the last bits of an exp. */
-static spt_sample_row certain(const spt_op_case *c, size_t row, entry *e)
+static wish certain(const spt_op_case *c, size_t row, entry *e)
 {
     double margin;
     for (size_t turn = 0;; turn++) {
-        spt_sample_row o = options_of(c, row, turn);
+        wish o = options_of(c, row, turn);
         size_t n = sorted(c, row, e);
         if (!n || turn == 100)
             return o;
@@ -169,7 +176,11 @@ static spt_status make(spt_op_case *c, spt_error *err)
     spt_op_fill(c, logits, 3);
     for (size_t row = 0; row < c->rows; row++) {
         fill_row(c, logits, row);
-        spt_sample_row o = certain(c, row, e);
+        wish w = certain(c, row, e);
+        spt_sample_row o =
+            spt_sample_row_of(w.temperature, w.top_k, w.top_p, w.min_p);
+        o.seed = w.seed;
+        o.position = w.position;
         memcpy(options->data + row * sizeof o, &o, sizeof o);
     }
     return SPT_OK;
@@ -177,9 +188,8 @@ static spt_status make(spt_op_case *c, spt_error *err)
 
 static void expect_row(spt_op_case *c, size_t row, entry *e)
 {
-    spt_sample_row o;
     double margin;
-    memcpy(&o, c->buffers[OPTIONS].data + row * sizeof o, sizeof o);
+    wish o = certain(c, row, e);
     size_t n = sorted(c, row, e);
     if (!n) {
         spt_op_expect_exactly(&c->buffers[TOKEN], row, 0, -1);
