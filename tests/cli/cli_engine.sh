@@ -45,6 +45,16 @@ is "what has no table is null" \
     "$(query 'all(d.choices, function(c)
         return c.drafter ~= "dflash" or c.draft_length == null end)')" true
 
+try --board l40s --model llama-7b --engine sglang --drafter external,ngram \
+    --batch 1 --context 512 --json
+is "SpecInfer's pair has trees" "$status" 0
+is "of nodes that the engine is told" "$(query 'all(d.choices, function(c)
+    return c.tree == null or c.tree.beats_chain
+        and c.tree.flags:find("num-draft-tokens " .. c.tree.nodes + 1, 1, true)
+        and c.tree.published end)')" true
+is "where there is no tree it says why" "$(query 'all(d.choices, function(c)
+    return c.tree ~= null or #c.tree_reason > 0 end)')" true
+
 vllm=(--arch sm90 --model llama-3.3-70b --engine vllm --drafter eagle3
     --batch 1 --context 1024 --json)
 try "${vllm[@]}" --tp 4

@@ -44,6 +44,24 @@ static void test_shipped(void)
     "\"tables\": [{\"method\": \"eagle3\", \"drafter\": \"d\","     \
     "\"target\": \"t\", \"workload\": \"chat\", \"words\": \"w\"," rest "}]}"
 
+static void test_trees(void)
+{
+    spt_acceptance a = {0};
+    CHECK_OK(spt_acceptance_read_all(&a, ".", &err), &err, "shipped tables");
+    const spt_table *t =
+        spt_acceptance_find(&a, "external", "llama-68m", "llama-7b", "chat");
+    CHECK(t && t->n_trees == 4 && t->n_ranks == 5,
+          "SpecInfer: four trees and five ranks");
+    if (t) {
+        CHECK_INT(t->trees[1].tree.nodes, 20,
+                  "of which <1,1,3,1,1,1,1,1> has "
+                  "twenty nodes");
+        CHECK_NEAR(1 + t->trees[1].expected, 3.62, 1e-9, "and that length");
+        CHECK_NEAR(t->ranks[4], 0.89, 1e-9, "among five likeliest");
+    }
+    spt_acceptance_free(&a);
+}
+
 static const struct refusal {
     const char *name, *text, *says;
 } refusals[] = {
@@ -52,6 +70,17 @@ static const struct refusal {
     {"survival that grows", TABLE("\"survival\": [0.5, 0.6]"), "survival[1]"},
     {"survival above one", TABLE("\"survival\": [1.5]"), "survival[0]"},
     {"no survival", TABLE("\"note\": \"x\""), "survival or expected"},
+    {"a tree with fewer nodes than levels",
+     TABLE("\"survival\": [0.5], \"trees\": [{\"depth\": 3, \"top_k\": 2,"
+           "\"nodes\": 2, \"length\": 2}]"),
+     "nodes"},
+    {"a tree that keeps more than its depth",
+     TABLE("\"survival\": [0.5], \"trees\": [{\"depth\": 2, \"top_k\": 2,"
+           "\"nodes\": 4, \"length\": 3.5}]"),
+     "length"},
+    {"ranks that fall", TABLE("\"survival\": [0.5], \"ranks\": [0.5, 0.4]"),
+     "ranks[1]"},
+    {"one rank", TABLE("\"survival\": [0.5], \"ranks\": [0.5]"), "ranks"},
     {"an empty survival", TABLE("\"survival\": []"), "survival"},
     {"an unknown field", TABLE("\"survival\": [0.5], \"extra\": 1"), "extra"},
     {"a match rate of another method",
@@ -87,6 +116,7 @@ static void test_refusals(void)
 int main(void)
 {
     test_shipped();
+    test_trees();
     test_refusals();
     return check_done();
 }

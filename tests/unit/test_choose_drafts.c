@@ -50,6 +50,13 @@ static void check_choice(const spt_choose_input *in, const spt_choice *c,
             best = rate;
     }
     *good &= c->speedup / plain >= best * 0.994;
+    const spt_tree_choice *t = &c->tree;
+    *good &= t->known ? t->tree.nodes >= t->tree.depth &&
+                            t->beats == (t->speedup > c->speedup * 1.005) &&
+                            fabs(t->expected_length * plain /
+                                     (t->draft_us + t->verify_us) / t->speedup -
+                                 1) < 1e-9
+                      : t->reason[0] != 0;
     *good &= c->alike_from <= c->draft_length && c->alike_to >= c->draft_length;
     double parts = 0;
 #define SPT_MEMORY_PART(field, name) parts += c->memory.field;

@@ -3,7 +3,8 @@
  *   {"schema": "spectune.acceptance/1", "source": "...", "tables": [
  *     {"method", "drafter", "target", "workload", "words", "temperature",
  *      "thinking", "survival": [...] or "expected": [{"draft_length",
- *      "length"}], "match_rate" (n-gram), "note"}]}
+ *      "length"}], "trees": [{"depth", "top_k", "nodes", "length"}],
+ *      "ranks": [...], "match_rate" (n-gram), "note"}]}
  */
 #include "acceptance.h"
 
@@ -101,12 +102,80 @@ static spt_status read_expected(const cJSON *json, const char *where,
     return spt_fail(err, SPT_E_FORMAT, "%s: expected: no entry", where);
 }
 
+static spt_status read_tree(const cJSON *json, const char *where, spt_table *t,
+                            spt_error *err)
+{
+    int64_t depth, top_k, nodes;
+    double length;
+    if (!cJSON_IsObject(json))
+        return spt_fail(err, SPT_E_FORMAT, "%s: trees: expected objects",
+                        where);
+    if (t->n_trees == SPT_TREES_MAX)
+        return spt_fail(err, SPT_E_FORMAT, "%s: trees: more than %d", where,
+                        SPT_TREES_MAX);
+    SPT_TRY(spt_json_only(json, where, "depth top_k nodes length", err));
+    SPT_TRY(spt_json_int(json, where, "depth", 1, SPT_DRAFT_MAX, &depth, err));
+    SPT_TRY(spt_json_int(json, where, "top_k", 2, 64, &top_k, err));
+    SPT_TRY(spt_json_int(json, where, "nodes", depth, 1024, &nodes, err));
+    SPT_TRY(spt_json_number(json, where, "length", 1, (double)(1 + depth),
+                            &length, err));
+    t->trees[t->n_trees++] =
+        (spt_tree_length){{(int)depth, (int)top_k, (int)nodes}, length - 1};
+    return SPT_OK;
+}
+
+static spt_status read_ranks(const cJSON *json, const char *where, spt_table *t,
+                             spt_error *err)
+{
+    const cJSON *list, *item;
+    double before = 0;
+    SPT_TRY(spt_json_array(json, where, "ranks", &list, err));
+    int count = cJSON_GetArraySize(list);
+    if (count < 2 || count > SPT_RANKS_MAX)
+        return spt_fail(err, SPT_E_FORMAT,
+                        "%s: ranks has %d numbers, expected 2 to %d", where,
+                        count, SPT_RANKS_MAX);
+    cJSON_ArrayForEach(item, list)
+    {
+        double share = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(share >= before && share <= 1))
+            return spt_fail(err, SPT_E_FORMAT,
+                            "%s: ranks[%d]: expected a number from that of "
+                            "the rank before (%g) to 1",
+                            where, t->n_ranks, before);
+        t->ranks[t->n_ranks++] = before = share;
+    }
+    return SPT_OK;
+}
+
+/* What is known of trees beside the chain. */
+static spt_status read_trees(const cJSON *json, const char *where, spt_table *t,
+                             spt_error *err)
+{
+    const cJSON *list, *item;
+    bool trees = spt_json_has(json, "trees"),
+         ranks = spt_json_has(json, "ranks");
+    const char *none =
+        spt_drafter_no_tree((spt_method)spt_drafter_find(t->method));
+    if ((trees || ranks) && none)
+        return spt_fail(err, SPT_E_FORMAT, "%s: %s: %s has none: %s", where,
+                        trees ? "trees" : "ranks", t->method, none);
+    if (ranks)
+        SPT_TRY(read_ranks(json, where, t, err));
+    if (!trees)
+        return SPT_OK;
+    SPT_TRY(spt_json_array(json, where, "trees", &list, err));
+    cJSON_ArrayForEach(item, list) SPT_TRY(read_tree(item, where, t, err));
+    return SPT_OK;
+}
+
 static spt_status read_key(const cJSON *json, const char *where, spt_table *t,
                            spt_error *err)
 {
     SPT_TRY(spt_json_only(json, where,
                           "method drafter target workload words temperature "
-                          "thinking survival expected match_rate note",
+                          "thinking survival expected trees ranks match_rate "
+                          "note",
                           err));
     SPT_TRY(spt_json_text(json, where, "method", &t->method, err));
     SPT_TRY(spt_json_text(json, where, "drafter", &t->drafter, err));
@@ -159,6 +228,7 @@ static spt_status read_table(const cJSON *json, const char *where, spt_table *t,
                         "%s: expected either survival or expected", where);
     SPT_TRY(survival ? read_survival(json, where, t, err)
                      : read_expected(json, where, t, err));
+    SPT_TRY(read_trees(json, where, t, err));
     for (int d = 1; d <= t->longest; d++)
         t->known += t->expected[d] >= 0;
     return SPT_OK;

@@ -4,7 +4,9 @@
  * A table is keyed by method, drafter, target, workload, temperature and
  * thinking. It holds either the survival of each position (the chance that
  * drafts 1 to i are all kept), or the expected length at some draft lengths.
- * What has no table stays unknown.
+ * Beside them may stand the expected lengths of draft trees, and how often the
+ * target's token is among the drafter's k likeliest. What has no table stays
+ * unknown.
  */
 #ifndef SPT_ACCEPTANCE_H
 #define SPT_ACCEPTANCE_H
@@ -16,6 +18,14 @@
 #include "error.h"
 #include "mem.h"
 
+/* A tree whose expected length was published. */
+typedef struct spt_tree_length {
+    spt_draft_tree tree;
+    double expected; /* E[L] - 1 */
+} spt_tree_length;
+
+enum { SPT_TREES_MAX = 16, SPT_RANKS_MAX = 8 };
+
 typedef struct spt_table {
     const char *method, *drafter, *target, *workload;
     const char *words; /* the source's own word for the workload */
@@ -26,6 +36,12 @@ typedef struct spt_table {
     /* expected[D] = E[L] - 1 with D drafts, given that there is a proposal;
        negative = unknown. expected[0] = 0. */
     double expected[SPT_DRAFT_MAX + 1];
+    spt_tree_length trees[SPT_TREES_MAX];
+    int n_trees;
+    /* ranks[k - 1]: how often the target's token is among the k likeliest of
+       the drafter, whatever the depth. */
+    double ranks[SPT_RANKS_MAX];
+    int n_ranks;
     int longest, known; /* largest D that is known, and how many are */
     int layer; /* 1 = of a user's file, 0 = shipped */
 } spt_table;

@@ -208,6 +208,8 @@ static void pick(const cell *c, const drafted *t, const spt_table *table,
     choice->config = c->config[chosen];
     choice->evidence = c->evidence[chosen];
     choice->known = true;
+    spt_tree_weigh(&c->step, choice->drafter, table, c->verify_us[0],
+                   choice->speedup, &choice->tree);
     find_alike(c, t, table, max, choice);
     weigh_prefill(c, t, table, choice);
     say_limits(table, t, max, choice);

@@ -7,6 +7,7 @@
 
 #include "acceptance.h"
 #include "step.h"
+#include "tree_choice.h"
 
 typedef struct spt_choose_input {
     const spt_board *board;
@@ -61,6 +62,7 @@ typedef struct spt_choice {
     /* Reading the prompt; what the drafter adds to it; tokens of an answer
        from which on speculation pays for that (0 without drafts). */
     double prefill_us, draft_prefill_us, break_even;
+    spt_tree_choice tree; /* the best draft tree beside it */
     size_t config; /* of the attention kernel at this draft length */
     const char *evidence;
     char reason[240]; /* why null; or what limited the choice; or "" */

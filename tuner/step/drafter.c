@@ -6,9 +6,9 @@
 static const struct method_row {
     const char *name;
     int max_draft;
-    const char *doc;
+    const char *doc, *no_tree;
 } method_rows[] = {
-#define SPT_DRAFTER(id, name, max, doc) {name, max, doc},
+#define SPT_DRAFTER(id, name, max, doc, no_tree) {name, max, doc, no_tree},
 #include "drafters.def"
 #undef SPT_DRAFTER
 };
@@ -29,11 +29,16 @@ const char *spt_drafter_name(spt_method method)
 const char *spt_drafter_list(void)
 {
     static const char list[] =
-#define SPT_DRAFTER(id, name, max, doc) name " "
+#define SPT_DRAFTER(id, name, max, doc, no_tree) name " "
 #include "drafters.def"
 #undef SPT_DRAFTER
         ;
     return list;
+}
+
+const char *spt_drafter_no_tree(spt_method method)
+{
+    return method_rows[method].no_tree;
 }
 
 /* What stands in for an external drafter that nobody named. */

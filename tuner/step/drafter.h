@@ -6,10 +6,11 @@
 #ifndef SPT_DRAFTER_H
 #define SPT_DRAFTER_H
 
+#include "draft.h"
 #include "target.h"
 
 typedef enum spt_method {
-#define SPT_DRAFTER(id, name, max, doc) SPT_METHOD_##id,
+#define SPT_DRAFTER(id, name, max, doc, no_tree) SPT_METHOD_##id,
 #include "drafters.def"
 #undef SPT_DRAFTER
     SPT_METHOD_COUNT
@@ -31,6 +32,8 @@ typedef struct spt_drafter {
 int spt_drafter_find(const char *name);
 const char *spt_drafter_name(spt_method method);
 const char *spt_drafter_list(void);
+/* Why a method drafts no trees, or NULL. */
+const char *spt_drafter_no_tree(spt_method method);
 
 /*
  * name: a method, or "external:MODEL" with MODEL as for spt_target_load.

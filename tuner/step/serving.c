@@ -77,7 +77,8 @@ static spt_status read_copy(const cJSON *root, const char *where,
     return SPT_OK;
 }
 
-/* "methods": {"mtp": {"flags", "source"}, ...}: those that the engine has. */
+/* "methods": {"mtp": {"flags", "tree" (optional), "source"}, ...}: those that
+   the engine has. */
 static spt_status read_methods(const cJSON *root, const char *path,
                                spt_serving *s, spt_error *err)
 {
@@ -95,9 +96,12 @@ static spt_status read_methods(const cJSON *root, const char *path,
         snprintf(where, sizeof where, "%.250s: methods.%s", path, item->string);
         if (!cJSON_IsObject(item))
             return spt_fail(err, SPT_E_FORMAT, "%s: expected an object", where);
-        SPT_TRY(spt_json_only(item, where, "flags source", err));
+        SPT_TRY(spt_json_only(item, where, "flags tree source", err));
         SPT_TRY(
             read_copy(item, where, "flags", m->flags, sizeof m->flags, err));
+        if (spt_json_has(item, "tree"))
+            SPT_TRY(
+                read_copy(item, where, "tree", m->tree, sizeof m->tree, err));
         SPT_TRY(
             read_copy(item, where, "source", m->source, sizeof m->source, err));
     }
@@ -182,16 +186,38 @@ bool spt_serving_has(const spt_serving *s, spt_method method)
     return s->methods[method].flags[0] != 0;
 }
 
+bool spt_serving_has_trees(const spt_serving *s, spt_method method)
+{
+    return s->methods[method].tree[0] != 0;
+}
+
+/* Replaces each `mark` by a number. */
+static void fill_number(char *text, size_t size, const char *mark, int number)
+{
+    char digits[16];
+    snprintf(digits, sizeof digits, "%d", number);
+    fill(text, size, mark, digits);
+}
+
+bool spt_serving_tree_flags(const spt_serving *s, spt_method method,
+                            const spt_draft_tree *tree, char *text, size_t size)
+{
+    snprintf(text, size, "%s", s->methods[method].tree);
+    fill_number(text, size, "{DEPTH}", tree->depth);
+    fill_number(text, size, "{TOP_K}", tree->top_k);
+    fill_number(text, size, "{NODES}", tree->nodes);
+    fill_number(text, size, "{NODES+1}", tree->nodes + 1);
+    fill(text, size, "{DRAFTER}", "DRAFTER");
+    return spt_serving_has_trees(s, method);
+}
+
 bool spt_serving_flags(const spt_serving *s, spt_method method,
                        int draft_length, char *text, size_t size)
 {
-    char drafts[16], rows[16];
-    snprintf(drafts, sizeof drafts, "%d", draft_length);
-    snprintf(rows, sizeof rows, "%d", draft_length + 1);
     snprintf(text, size, "%s",
              draft_length ? s->methods[method].flags : s->off);
-    fill(text, size, "{D}", drafts);
-    fill(text, size, "{D+1}", rows);
+    fill_number(text, size, "{D}", draft_length);
+    fill_number(text, size, "{D+1}", draft_length + 1);
     fill(text, size, "{DRAFTER}", "DRAFTER");
     return spt_serving_has(s, method);
 }

@@ -18,6 +18,8 @@
  */
 typedef struct spt_serving_method {
     char flags[200]; /* "": the engine lacks the method */
+    char tree[260]; /* for a tree of {DEPTH}, {TOP_K}, {NODES}, {NODES+1}; "":
+                       it has none */
     char source[160]; /* where the engine documents them, with its version */
 } spt_serving_method;
 
@@ -39,10 +41,15 @@ spt_status spt_serving_parse(const char *text, size_t size, const char *name,
                              spt_serving *serving, spt_error *err);
 
 bool spt_serving_has(const spt_serving *serving, spt_method method);
+bool spt_serving_has_trees(const spt_serving *serving, spt_method method);
 
 /* What to type for a draft length; false when the engine lacks the method. */
 bool spt_serving_flags(const spt_serving *serving, spt_method method,
                        int draft_length, char *text, size_t size);
+/* The same for a tree. */
+bool spt_serving_tree_flags(const spt_serving *serving, spt_method method,
+                            const spt_draft_tree *tree, char *text,
+                            size_t size);
 
 /* One load: a batch of equal sequences on boards that share every layer. */
 typedef struct spt_load {
@@ -66,7 +73,7 @@ double spt_serving_running(const spt_load *load, int draft_length);
 double spt_serving_verify_us(const spt_load *load, double running,
                              int draft_length);
 double spt_serving_draft_us(const spt_load *load, double running,
-                            int draft_length);
+                            const spt_draft_tree *tree);
 
 /*
  * What a rejected draft costs an engine that has to restore recurrent states:
@@ -80,6 +87,7 @@ double spt_serving_restore_us(const spt_load *load, double running,
  * those that wait or that the engine verifies apart, drafting, verification,
  * restoring.
  */
+double spt_serving_tree_us(const spt_load *load, const spt_draft_tree *tree);
 double spt_serving_step_us(const spt_load *load, int draft_length);
 
 #endif

@@ -155,8 +155,8 @@ double spt_serving_verify_us(const spt_load *l, double running,
     return us;
 }
 
-/* EAGLE-3 and MTP: a layer and a head for each draft. */
-static double serial_us(const spt_load *l, double running, int draft_length)
+/* One pass of an EAGLE-3 or MTP drafter: a layer and a head. */
+static double pass_us(const spt_load *l, double running, double rows)
 {
     const spt_serving *e = l->serving;
     const spt_drafter *d = l->drafter;
@@ -165,12 +165,28 @@ static double serial_us(const spt_load *l, double running, int draft_length)
     double h = (double)t->hidden;
     work w = {0};
     add_weights(&w, l, spt_drafter_layer_params(d, t) + d->taps * h * h,
-                mtp ? t->layer_bits : e->draft_bits, running);
-    add_weights(&w, l, d->vocab * h, mtp ? t->head_bits : e->draft_bits,
-                running);
+                mtp ? t->layer_bits : e->draft_bits, rows);
+    add_weights(&w, l, d->vocab * h, mtp ? t->head_bits : e->draft_bits, rows);
     w.kv += running * spt_target_kv_bytes(t, l->kv_bytes) * l->context;
-    return draft_length * (work_us(&w, l, l->boards, mtp ? away(l) : 0) +
-                           e->draft_us + reduce_us(l, l->boards, running, h));
+    return work_us(&w, l, l->boards, mtp ? away(l) : 0) + e->draft_us +
+           reduce_us(l, l->boards, rows, h);
+}
+
+/* A pass of a smaller model. */
+static double model_us(const spt_load *l, double running, double rows)
+{
+    return forward_us(l, &l->drafter->model, 1, running, rows,
+                      l->serving->draft_layer_us) +
+           l->serving->draft_us;
+}
+
+/* A pass for each depth: one row of a sequence first, then top_k. */
+static double
+passes_us(const spt_load *l, double running, const spt_draft_tree *tree,
+          double (*pass)(const spt_load *l, double running, double rows))
+{
+    return pass(l, running, running) +
+           (tree->depth - 1) * pass(l, running, running * tree->top_k);
 }
 
 /* DFlash and DSpark: one pass over the block; DSpark's head token by token. */
@@ -193,22 +209,20 @@ static double block_us(const spt_load *l, double running, int draft_length)
            d->layers * e->layer_us + draft_length * serial;
 }
 
-double spt_serving_draft_us(const spt_load *l, double running, int draft_length)
+double spt_serving_draft_us(const spt_load *l, double running,
+                            const spt_draft_tree *tree)
 {
-    const spt_serving *e = l->serving;
-    if (!l->drafter || draft_length <= 0)
+    if (!l->drafter || tree->depth <= 0)
         return 0;
     switch (l->drafter->method) {
     case SPT_METHOD_EXTERNAL:
-        return draft_length * (forward_us(l, &l->drafter->model, 1, running,
-                                          running, e->draft_layer_us) +
-                               e->draft_us);
+        return passes_us(l, running, tree, model_us);
     case SPT_METHOD_EAGLE3:
     case SPT_METHOD_MTP:
-        return serial_us(l, running, draft_length);
+        return passes_us(l, running, tree, pass_us);
     case SPT_METHOD_DFLASH:
     case SPT_METHOD_DSPARK:
-        return block_us(l, running, draft_length);
+        return block_us(l, running, tree->depth);
     default:
         return 0;
     }
@@ -246,15 +260,21 @@ double spt_serving_running(const spt_load *l, int draft_length)
     return fmin(l->batch, fmax(1, room / sequence));
 }
 
-double spt_serving_step_us(const spt_load *l, int draft_length)
+double spt_serving_tree_us(const spt_load *l, const spt_draft_tree *tree)
 {
-    double running = spt_serving_running(l, draft_length);
+    double running = spt_serving_running(l, tree->nodes);
     double together = l->serving->together;
     /* Speculation may go by fewer sequences than plain decoding does. */
     double group =
-        draft_length && together > 0 ? fmin(together, running) : running;
+        tree->depth && together > 0 ? fmin(together, running) : running;
     return l->batch / group *
-           (spt_serving_draft_us(l, group, draft_length) +
-            spt_serving_verify_us(l, group, draft_length) +
-            spt_serving_restore_us(l, group, draft_length));
+           (spt_serving_draft_us(l, group, tree) +
+            spt_serving_verify_us(l, group, tree->nodes) +
+            spt_serving_restore_us(l, group, tree->depth));
+}
+
+double spt_serving_step_us(const spt_load *l, int draft_length)
+{
+    spt_draft_tree chain = spt_draft_chain(draft_length);
+    return spt_serving_tree_us(l, &chain);
 }

@@ -313,12 +313,15 @@ double spt_step_target_us(const spt_step *s, const char **evidence)
     return spt_step_verify_us(s, 0, evidence);
 }
 
+/* Chains and trees alike: one row first, then top_k at each depth. */
 static double external_us(const spt_step *s, const spt_drafter *d,
-                          int draft_length)
+                          const spt_draft_tree *tree)
 {
-    spt_step_terms terms = {0};
-    add_forward(s, &d->model, s->context, 0, &terms);
-    return draft_length * spt_step_total_us(&terms);
+    spt_step_terms first = {0}, rest = {0};
+    add_forward(s, &d->model, s->context, 0, &first);
+    add_forward(s, &d->model, s->context, tree->top_k - 1, &rest);
+    return spt_step_total_us(&first) +
+           (tree->depth - 1) * spt_step_total_us(&rest);
 }
 
 /* A drafter's own layer, shaped like the target's, for 1 + draft rows. */
@@ -337,33 +340,35 @@ static void add_own_layer(const sum *a, const spt_drafter *d, int draft_length)
         add_ffn(a, t, rows, bits);
 }
 
-/* EAGLE-3 and MTP: the verified rows first, then one row per draft. */
+/* EAGLE-3 and MTP: the verified rows first, then top_k rows per draft. */
 static double serial_us(const spt_step *s, const spt_drafter *d,
-                        int draft_length)
+                        const spt_draft_tree *tree)
 {
     spt_step_terms terms = {0};
     bool mtp = d->method == SPT_METHOD_MTP;
     double h = (double)s->target->hidden, batch = s->batch;
+    double rows = batch * tree->top_k;
     double bits = mtp ? s->target->layer_bits : 16;
     double head_bits = mtp ? s->target->head_bits : 16;
     sum a = {s, &terms, 1};
-    add_gemm(&a, SPT_TERM_WEIGHTS, batch * (1 + draft_length), h, d->taps * h,
+    add_gemm(&a, SPT_TERM_WEIGHTS, batch * (1 + tree->depth), h, d->taps * h,
              bits);
-    add_own_layer(&a, d, draft_length);
+    add_own_layer(&a, d, tree->depth);
     add_head(&a, batch, d->vocab, h, head_bits);
-    a.layers = draft_length - 1;
+    a.layers = tree->depth - 1;
     if (mtp)
-        add_gemm(&a, SPT_TERM_WEIGHTS, batch, h, d->taps * h, bits);
-    add_own_layer(&a, d, 0);
-    add_head(&a, batch, d->vocab, h, head_bits);
+        add_gemm(&a, SPT_TERM_WEIGHTS, rows, h, d->taps * h, bits);
+    add_own_layer(&a, d, tree->top_k - 1);
+    add_head(&a, rows, d->vocab, h, head_bits);
     return spt_step_total_us(&terms);
 }
 
-/* DFlash and DSpark: one pass over the block; DSpark's head then goes token
-   by token. */
+/* DFlash and DSpark: one pass over the block, whose marginals make a tree as
+   well as a chain; DSpark's head then goes token by token. */
 static double block_us(const spt_step *s, const spt_drafter *d,
-                       int draft_length)
+                       const spt_draft_tree *tree)
 {
+    int draft_length = tree->depth;
     const spt_target *t = s->target;
     spt_step_terms terms = {0};
     double h = (double)t->hidden, batch = s->batch;
@@ -386,54 +391,72 @@ static double block_us(const spt_step *s, const spt_drafter *d,
 
 /* Drafting, and what its presence costs beyond a forward of the target. */
 static double serving_draft_us(const spt_step *s, const spt_drafter *d,
-                               int draft_length)
+                               const spt_draft_tree *tree)
 {
     spt_load with = spt_step_load(s, d), without = spt_step_load(s, NULL);
-    return spt_serving_step_us(&with, draft_length) -
-           spt_serving_step_us(&without, draft_length);
+    return spt_serving_tree_us(&with, tree) -
+           spt_serving_tree_us(&without, tree);
 }
 
 static double draft_us(const spt_step *s, const spt_drafter *d,
-                       int draft_length)
+                       const spt_draft_tree *tree)
 {
     if (s->where.serving)
-        return serving_draft_us(s, d, draft_length);
+        return serving_draft_us(s, d, tree);
     switch (d->method) {
     case SPT_METHOD_EXTERNAL:
-        return external_us(s, d, draft_length);
+        return external_us(s, d, tree);
     case SPT_METHOD_EAGLE3:
     case SPT_METHOD_MTP:
-        return serial_us(s, d, draft_length);
+        return serial_us(s, d, tree);
     case SPT_METHOD_DFLASH:
     case SPT_METHOD_DSPARK:
-        return block_us(s, d, draft_length);
+        return block_us(s, d, tree);
     default:
         return lookup_us * s->batch;
     }
 }
 
 /* Tokens and the target's features to the drafter's board, drafts back. */
-static double link_us(const spt_step *s, const spt_drafter *d, int draft_length)
+static double link_us(const spt_step *s, const spt_drafter *d, int depth)
 {
-    double rows = (double)s->batch * (1 + draft_length);
+    double rows = (double)s->batch * (1 + depth);
     double bytes = rows * (4 + d->taps * (double)s->target->hidden * 2);
     double gbps = fmin(s->board->link_gbps, s->where.draft_board->link_gbps);
     return 2 * s->where.link_us + bytes / ((gbps > 0 ? gbps : 16) * 1e3);
 }
 
-double spt_step_draft_us(const spt_step *step, const spt_drafter *d,
-                         int draft_length)
+double spt_step_tree_draft_us(const spt_step *step, const spt_drafter *d,
+                              const spt_draft_tree *tree)
 {
     spt_board board;
     spt_serving serving;
     spt_step own = capped(step, true, &board, &serving);
     const spt_step *s = &own;
-    if (draft_length <= 0)
+    if (tree->depth <= 0)
         return 0;
     if (!s->where.draft_board || d->method == SPT_METHOD_NGRAM)
-        return draft_us(s, d, draft_length);
+        return draft_us(s, d, tree);
     spt_step there = *s;
     there.board = s->where.draft_board;
     there.where = (spt_deployment){.serving = s->where.serving};
-    return draft_us(&there, d, draft_length) + link_us(s, d, draft_length);
+    return draft_us(&there, d, tree) + link_us(s, d, tree->depth);
+}
+
+double spt_step_draft_us(const spt_step *step, const spt_drafter *d,
+                         int draft_length)
+{
+    spt_draft_tree chain = spt_draft_chain(draft_length);
+    return spt_step_tree_draft_us(step, d, &chain);
+}
+
+double spt_step_tree_verify_us(const spt_step *s, const spt_draft_tree *tree)
+{
+    const char *evidence;
+    const spt_target *t = s->target;
+    /* One kernel reads and writes K and V of the path in every layer. */
+    double moved = 2.0 * s->batch * tree->depth *
+                   spt_target_kv_bytes(t, s->kv_bytes) *
+                   (double)(t->full_layers + t->window_layers);
+    return spt_step_verify_us(s, tree->nodes, &evidence) + small(s, moved);
 }

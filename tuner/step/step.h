@@ -82,6 +82,13 @@ double spt_step_target_us(const spt_step *step, const char **evidence);
 double spt_step_draft_us(const spt_step *step, const spt_drafter *drafter,
                          int draft_length);
 
+/* The same for a tree: `top_k` rows at each depth; verification of its nodes,
+   and moving the kept path's KV together. */
+double spt_step_tree_draft_us(const spt_step *step, const spt_drafter *drafter,
+                              const spt_draft_tree *tree);
+double spt_step_tree_verify_us(const spt_step *step,
+                               const spt_draft_tree *tree);
+
 /* Bytes by what they are for (memory_parts.def), of all boards that share the
    layers; drafter may be NULL. And their sum. */
 typedef struct spt_footprint {

@@ -64,6 +64,35 @@ static void add_flags(cJSON *o, const spt_choose_input *in, const spt_choice *c)
         cJSON_AddNullToObject(o, "flags");
 }
 
+/* The best draft tree, or null with the reason. */
+static void add_tree(cJSON *o, const spt_choose_input *in, const spt_choice *c)
+{
+    const spt_tree_choice *t = &c->tree;
+    char flags[320];
+    if (!t->known) {
+        cJSON_AddNullToObject(o, "tree");
+        cJSON_AddStringToObject(o, "tree_reason",
+                                c->known ? t->reason : c->reason);
+        return;
+    }
+    cJSON *tree = cJSON_AddObjectToObject(o, "tree");
+    cJSON_AddNumberToObject(tree, "nodes", t->tree.nodes);
+    cJSON_AddNumberToObject(tree, "depth", t->tree.depth);
+    cJSON_AddNumberToObject(tree, "top_k", t->tree.top_k);
+    cJSON_AddBoolToObject(tree, "published", t->published);
+    spt_json_add4(tree, "expected_length", t->expected_length);
+    spt_json_add4(tree, "draft_us", t->draft_us);
+    spt_json_add4(tree, "verify_us", t->verify_us);
+    cJSON_AddNumberToObject(tree, "memory_bytes", ceil(t->memory_bytes));
+    spt_json_add4(tree, "speedup", t->speedup);
+    cJSON_AddBoolToObject(tree, "beats_chain", t->beats);
+    if (in->where.serving &&
+        spt_serving_tree_flags(in->where.serving, c->drafter->method, &t->tree,
+                               flags, sizeof flags))
+        cJSON_AddStringToObject(tree, "flags", flags);
+    cJSON_AddNullToObject(o, "tree_reason");
+}
+
 static void add_choice(cJSON *list, const spt_choose_input *in,
                        const spt_choice *c)
 {
@@ -89,6 +118,7 @@ static void add_choice(cJSON *list, const spt_choose_input *in,
     add_known(o, "draft_prefill_us", known, c->draft_prefill_us);
     add_known(o, "break_even_tokens", known, ceil(c->break_even));
     add_flags(o, in, c);
+    add_tree(o, in, c);
     cJSON_AddNumberToObject(o, "memory_bytes", ceil(c->memory_bytes));
     cJSON *memory = cJSON_AddObjectToObject(o, "memory");
 #define SPT_MEMORY_PART(field, name) \
@@ -450,6 +480,37 @@ static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
     fprintf(out, "%s", i->off);
 }
 
+/* One line for each load that has a tree's length; else why there is none. */
+static void print_trees(FILE *out, const ink *i, const spt_choose_input *in,
+                        const spt_choices *ch, const spt_drafter *drafter)
+{
+    char tree[200], text[700], context[24], flags[320];
+    const spt_choice *none = NULL, *last = NULL;
+    fprintf(out, "%s", i->dim);
+    for (size_t k = 0; k < ch->count; k++) {
+        const spt_choice *c = &ch->list[k];
+        if (c->drafter != drafter || !c->known)
+            continue;
+        if (!c->tree.known) {
+            none = c;
+            continue;
+        }
+        last = c;
+        snprintf(text, sizeof text, "%s, batch %d, %s: %s", c->workload,
+                 c->batch, spt_tokens_text(c->context, context, sizeof context),
+                 spt_tree_text(&c->tree, tree, sizeof tree));
+        print_field(out, &plain_ink, "  tree", text);
+    }
+    if (last && in->where.serving &&
+        spt_serving_tree_flags(in->where.serving, drafter->method,
+                               &last->tree.tree, flags, sizeof flags))
+        print_field(out, &plain_ink, "  type", flags);
+    if (none && !last)
+        print_field(out, &plain_ink, "  tree",
+                    spt_tree_text(&none->tree, tree, sizeof tree));
+    fprintf(out, "%s", i->off);
+}
+
 static void print_choices(FILE *out, const ink *i, const spt_choose_input *in,
                           const spt_choices *ch, const spt_drafter *drafter)
 {
@@ -467,8 +528,10 @@ static void print_choices(FILE *out, const ink *i, const spt_choose_input *in,
         any = true;
         print_choice(out, i, &ch->list[k]);
     }
-    if (any)
+    if (any) {
         print_use(out, i, in, ch, drafter);
+        print_trees(out, i, in, ch, drafter);
+    }
     print_notes(out, i, in, ch, drafter);
     print_tables(out, i, ch, drafter);
 }
