@@ -101,8 +101,12 @@ void sim_memory_cta_end(sim_cta *cta)
 void sim_memory_barrier(sim_cta *cta)
 {
     sim_cta_memory *mem = cta->memory;
-    if (mem->race)
-        sim_race_barrier(mem->race, cta->synced);
+    uint32_t gone = 0;
+    if (!mem->race)
+        return;
+    for (uint32_t i = 0; i < cta->n_warps; i++)
+        gone |= (uint32_t)!cta->warps[i].alive << i;
+    sim_race_barrier(mem->race, cta->synced, gone);
 }
 
 void sim_memory_warp_sync(sim_warp *w)

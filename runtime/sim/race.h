@@ -1,9 +1,12 @@
 /*
  * Races in shared memory, by what happens before what (not by what happened
  * to run first). Each warp has a vector clock; barriers and mbarriers join
- * clocks. A cell of 16 bytes remembers the last accesses, each with warp,
- * clock, bytes and instruction. Lanes of one warp are ordered by its warp-wide
- * instructions.
+ * clocks. For every byte and warp the last read and the last write are known,
+ * with clock, lane and instruction. Lanes of one warp are ordered by its
+ * warp-wide instructions, each of which begins an epoch of the warp.
+ *
+ * An access that repeats what its lane did to a byte in the same epoch counts
+ * once, as the instruction that came first.
  */
 #ifndef SPT_SIM_RACE_H
 #define SPT_SIM_RACE_H
@@ -12,8 +15,27 @@
 
 typedef struct sim_race sim_race;
 
+/* An earlier access that nothing orders before the one at hand. */
+typedef struct sim_race_other {
+    uint32_t warp, epoch;
+    uint32_t insn; /* index in the kernel, SIM_RACE_ELSEWHERE in another */
+    bool write;
+} sim_race_other;
+
+enum { SIM_RACE_ELSEWHERE = (1 << 24) - 1 };
+
+/*
+ * Hears of each race: lanes side by side that access bytes of 16 in a row are
+ * one event for each other access; lane and address are those of their first.
+ */
+typedef void sim_race_found(void *user, const sim_access *a, uint32_t lane,
+                            uint64_t address, const sim_race_other *other);
+
+/* At most 32 warps. Races are reported. */
 sim_race *sim_race_new(uint32_t shared_bytes, uint32_t warps);
 void sim_race_delete(sim_race *race);
+/* Somebody else hears of races, instead of the reports. */
+void sim_race_listen(sim_race *race, sim_race_found *found, void *user);
 void sim_race_begin(sim_race *race); /* a new CTA */
 
 /* A warp-wide instruction: what the lanes did before is over. */
@@ -23,8 +45,9 @@ void sim_race_warp(sim_race *race, uint32_t warp);
 void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
                      const uint64_t *addr);
 
-/* All warps that have lanes in synced meet. */
-void sim_race_barrier(sim_race *race, const uint32_t *synced);
+/* All warps that have lanes in synced meet; gone: a bit for each that has
+   ended. */
+void sim_race_barrier(sim_race *race, const uint32_t *synced, uint32_t gone);
 
 /*
  * Release and acquire through an object (an mbarrier, or the one object that

@@ -246,7 +246,7 @@ static void run_textbook(bench *b, const char *checks)
     spt_image_free(&image);
 }
 
-/* A name as argument: that kernel alone, as a profiler wants it. */
+/* KERNEL: that kernel alone; then off or on: that half, as a profiler wants. */
 int main(int argc, char **argv)
 {
     const char *only = argc > 1 ? argv[1] : NULL;
@@ -255,6 +255,8 @@ int main(int argc, char **argv)
     MUST(spt_builder_open(&b->builder, "sm80", NULL, &b->board, &b->err));
     for (int checks = 0; checks < 2; checks++) {
         const char *word = checks ? "on" : "off";
+        if (argc > 2 && strcmp(argv[2], word) != 0)
+            continue;
         MUST(spt_machine_open(&b->board, SPT_DEVICE_SIM, checks, &b->machine,
                               &b->err));
         if (!only || strcmp(only, "attention") == 0)
