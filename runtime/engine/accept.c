@@ -130,3 +130,17 @@ spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
     }
     return SPT_OK;
 }
+
+spt_status spt_accept_path(const spt_draft *draft, const int *path,
+                           const int32_t *tokens, int nodes,
+                           spt_sequence *sequence, spt_accepted *accepted,
+                           spt_error *err)
+{
+    accepted->count = accepted->nodes = nodes;
+    accepted->offered = deepest(draft);
+    for (int i = 0; i < nodes; i++)
+        accepted->path[i] = path[i];
+    if (nodes < 1 || tokens[nodes - 1] < 0)
+        return spt_sampler_nothing(err);
+    return spt_sequence_append(sequence, tokens, nodes, err);
+}

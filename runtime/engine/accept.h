@@ -35,6 +35,15 @@ spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
                       spt_accepted *accepted, spt_error *err);
 
 /*
+ * The same by match where the device has accepted: `nodes` nodes of the draft,
+ * and the target's token after each.
+ */
+spt_status spt_accept_path(const spt_draft *draft, const int *path,
+                           const int32_t *tokens, int nodes,
+                           spt_sequence *sequence, spt_accepted *accepted,
+                           spt_error *err);
+
+/*
  * Rejection of one draft: the token that the text gets, from p, from what the
  * draft was drawn from, q (NULL: it was certain), and the uniform numbers u
  * (accept?) and v (which instead?). *kept: it is the draft.

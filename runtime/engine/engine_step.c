@@ -160,6 +160,26 @@ static spt_status reserve_all(step *st, spt_error *err)
     return SPT_OK;
 }
 
+/*
+ * Whether tokens are drawn and drafts accepted on the device, and how. The
+ * host does what needs all logits, or what the kernels do not have.
+ */
+static bool choose_on_device(spt_share *share)
+{
+    const spt_session *s = share->session;
+    const spt_answer_options *o = &s->answer.options;
+    const spt_draft *d = &s->draft;
+    bool judges =
+        s->options.accept == SPT_ACCEPT_REJECTION && d->count > 0 && d->chain;
+    bool able = share->decodes && spt_forward_chooses(s->engine->forward) &&
+                !o->logprobs && !o->top_logprobs && !judges;
+    for (int i = 0; i <= d->count && able; i++) {
+        int64_t position = s->sequence.n_tokens + spt_draft_depth(d, i);
+        able = spt_sampler_row(s->sampler, position, &share->rows[i]);
+    }
+    return able;
+}
+
 /* What the share feeds: tokens of the text, then drafts. */
 static spt_status make_item(spt_share *share, int32_t *fed,
                             spt_forward_item *item, spt_error *err)
@@ -173,6 +193,12 @@ static spt_status make_item(spt_share *share, int32_t *fed,
                                .tokens = fed,
                                .count = share->prefix + d->count,
                                .logits = share->decodes ? 1 + d->count : 0};
+    share->on_device = choose_on_device(share);
+    if (share->on_device) {
+        item->sample = share->rows;
+        item->parent = d->parent;
+        item->choice = &share->choice;
+    }
     if (d->chain)
         return SPT_OK;
     item->tree = share->tree;
@@ -220,14 +246,27 @@ static spt_status keep(const spt_share *share, const spt_accepted *a,
     return SPT_OK;
 }
 
+static spt_status accept_drafts(const spt_share *share, const float *logits,
+                                spt_accepted *accepted, spt_error *err)
+{
+    spt_session *s = share->session;
+    const spt_answer_options *o = &s->answer.options;
+    const spt_forward_choice *c = &share->choice;
+    int vocab = spt_forward_config(s->engine->forward)->vocab;
+    if (share->on_device)
+        return spt_accept_path(&s->draft, c->path, c->token, c->count,
+                               &s->sequence, accepted, err);
+    return spt_accept(s->sampler, s->options.accept, &s->draft, logits, vocab,
+                      &s->sequence, o->logprobs || o->top_logprobs, accepted,
+                      err);
+}
+
 /* Tokens of one share; logits are its own. */
 static spt_status settle(const spt_share *share, const float *logits,
                          spt_error *err)
 {
     spt_session *s = share->session;
-    int vocab = spt_forward_config(s->engine->forward)->vocab;
     int first = s->sequence.n_tokens;
-    const spt_answer_options *o = &s->answer.options;
     spt_accepted accepted;
     s->stats.prompt_tokens +=
         (uint64_t)(share->prefix - (share->decodes && s->answer.tokens > 0));
@@ -235,9 +274,7 @@ static spt_status settle(const spt_share *share, const float *logits,
         spt_sequence_keep(&s->sequence, share->prefix);
         return SPT_OK;
     }
-    SPT_TRY(spt_accept(s->sampler, s->options.accept, &s->draft, logits, vocab,
-                       &s->sequence, o->logprobs || o->top_logprobs, &accepted,
-                       err));
+    SPT_TRY(accept_drafts(share, logits, &accepted, err));
     SPT_TRY(keep(share, &accepted, err));
     count_step(s, &accepted, share->wants_draft);
     return spt_answer_deliver(s, first, &accepted, logits, err);
@@ -249,7 +286,7 @@ static spt_status settle_all(step *st, spt_error *err)
     size_t vocab = (size_t)spt_forward_config(e->forward)->vocab, row = 0;
     for (int i = 0; i < st->count; i++) {
         SPT_TRY(settle(&st->shares[i], e->logits + row * vocab, err));
-        row += (size_t)e->items[i].logits;
+        row += st->shares[i].on_device ? 0 : (size_t)e->items[i].logits;
     }
     return SPT_OK;
 }

@@ -71,8 +71,10 @@ static uint64_t input_ints(const spt_forward_limits *l)
 {
     uint64_t sequences = (uint64_t)l->sequences;
     uint64_t pages = ceil_div((uint64_t)l->context, (uint64_t)l->page_size);
+    uint64_t chosen =
+        (uint64_t)l->logits * (sizeof(spt_sample_row) / 4 + 2) + sequences + 2;
     return 2 * (uint64_t)l->tokens + (uint64_t)l->logits + 2 * sequences + 1 +
-           sequences * pages + SPT_DRAFT_NODES + 2;
+           sequences * pages + chosen + SPT_DRAFT_NODES + 2;
 }
 
 static spt_status measure(const spt_model *model, const spt_forward_limits *l,
@@ -91,6 +93,7 @@ static spt_status measure(const spt_model *model, const spt_forward_limits *l,
         .q_width = (uint64_t)c->q_heads * (uint64_t)c->head_dim,
         .kv_width = kv_width,
         .post_norms = c->post_norms,
+        .sequences = (uint64_t)l->sequences,
         .tokens = (uint64_t)l->tokens,
         .logits = (uint64_t)l->logits,
         .pages = (uint64_t)l->pages,
@@ -177,7 +180,9 @@ static spt_status fill(spt_forward *f, spt_error *err)
     SPT_TRY(measure(f->model, &f->limits, &f->sizes, err));
     f->layers = spt_calloc((size_t)f->config->layers, sizeof *f->layers);
     f->inputs = spt_calloc((size_t)f->sizes.input_ints, sizeof *f->inputs);
-    if (!f->layers || !f->inputs)
+    f->choices = spt_calloc((size_t)f->limits.sequences * FORWARD_CHOICE_INTS,
+                            sizeof *f->choices);
+    if (!f->layers || !f->inputs || !f->choices)
         return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
     SPT_TRY(forward_check(
         f, f->driver->cuStreamCreate(&f->stream, CU_STREAM_NON_BLOCKING),
@@ -232,6 +237,7 @@ void spt_forward_close(spt_forward *f)
         f->driver->cuStreamDestroy(f->stream);
     spt_free(f->layers);
     spt_free(f->inputs);
+    spt_free(f->choices);
     spt_free(f);
 }
 

@@ -11,7 +11,9 @@
 #include "kernel_set.h"
 #include "machine.h"
 #include "model_file.h"
+#include "sample.h"
 #include "sequence.h"
+#include "tree.h"
 
 typedef struct spt_forward spt_forward;
 
@@ -82,6 +84,14 @@ void spt_forward_close(spt_forward *forward);
 const spt_forward_limits *spt_forward_limits_of(const spt_forward *forward);
 const spt_model_config *spt_forward_config(const spt_forward *forward);
 
+/* The text that a draft block became on the device. */
+typedef struct spt_forward_choice {
+    int count; /* nodes of the accepted path, from the block's first on */
+    int path[SPT_TREE_NODES]; /* those nodes */
+    int32_t token[SPT_TREE_NODES]; /* the target's after each; -1: no logit is
+                                      above -infinity */
+} spt_forward_choice;
+
 /* What one sequence feeds. */
 typedef struct spt_forward_item {
     const spt_sequence *sequence; /* its pages have room for the tokens */
@@ -89,12 +99,21 @@ typedef struct spt_forward_item {
     int count;
     const uint32_t *tree; /* (count) ancestor bits; NULL = a chain */
     int logits; /* the last so many tokens get logits */
+    /* NULL: the logits go to the host. Else (logits): how the tokens after
+       them are drawn; they are a draft block, at most SPT_TREE_NODES of them,
+       and *choice is what is accepted of it. Where spt_forward_chooses. */
+    const spt_sample_row *sample;
+    const int32_t *parent; /* (logits), with a tree: nodes of the block */
+    spt_forward_choice *choice;
 } spt_forward_item;
+
+/* Tokens can be drawn on the device: of plain logits (no softcap). */
+bool spt_forward_chooses(const spt_forward *forward);
 
 /*
  * Runs the items, in their order, and waits. logits (row, vocab) of those
- * tokens that want them, in the items' order; NULL when none does. A tree has
- * at most SPT_TREE_NODES tokens. The caller has seen to the limits.
+ * tokens that want them on the host, in the items' order; NULL when none does.
+ * A tree has at most SPT_TREE_NODES tokens. The caller has seen to the limits.
  */
 spt_status spt_forward_run(spt_forward *forward, const spt_forward_item *items,
                            int count, float *logits, spt_error *err);

@@ -9,7 +9,8 @@
 typedef struct spt_forward_sizes {
     uint64_t layers, hidden, ffn, vocab, q_heads, head_dim, q_width, kv_width;
     uint64_t post_norms; /* 0 or 1 */
-    uint64_t tokens, logits, pages, page_bytes; /* of K or V in one layer */
+    uint64_t sequences, tokens, logits;
+    uint64_t pages, page_bytes; /* of K or V in one layer */
     uint64_t tables, positions, pairs; /* of rotary angles */
     uint64_t input_ints, partial_rows, weight_bytes;
 } spt_forward_sizes;
@@ -43,6 +44,7 @@ typedef struct forward_attention {
 typedef struct forward_kernels {
     spt_kernel_set *set;
     const spt_function *embedding, *norm, *norm_gather, *norm_add, *compact;
+    const spt_function *sample, *accept;
     const spt_function *rotary[2]; /* [tree] */
     forward_attention attention[2][2]; /* [tree][window] */
 } forward_kernels;
@@ -61,6 +63,7 @@ struct spt_forward {
     forward_linear head;
     CUdeviceptr embedding, output_norm;
     int32_t *inputs; /* host side of the inputs */
+    int32_t *choices; /* and of the choices */
     float *tap; /* or NULL */
 };
 
@@ -87,6 +90,34 @@ spt_status forward_weights_load(spt_forward *f, spt_error *err);
 
 /* forward_kernels.c: loads all kernels; layers and head are filled. */
 spt_status forward_kernels_load(spt_forward *f, spt_error *err);
+
+/* Ints for the device: where they will be, and what they are so far. */
+typedef struct forward_writer {
+    int32_t *host;
+    CUdeviceptr device;
+    size_t at;
+} forward_writer;
+
+int32_t *forward_write_ints(forward_writer *w, int count, CUdeviceptr *device);
+
+/* Items whose tokens are drawn on the device; their rows of logits are the
+   first ones. */
+typedef struct forward_choosing {
+    int rows, blocks;
+    CUdeviceptr sample, draft, parent, start; /* kernels/accept_path.h */
+} forward_choosing;
+
+/* What the device writes of a block: path, text, count. */
+enum { FORWARD_CHOICE_INTS = 2 * SPT_TREE_NODES + 1 };
+
+/* forward_choose.c: writes what the kernels read; enqueues them and the copy
+   of the choices; when that is done, hands them to the items. */
+void forward_choose_write(const spt_forward *f, const spt_forward_item *items,
+                          int count, forward_writer *w, forward_choosing *c);
+spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
+                          spt_error *err);
+void forward_choose_read(const spt_forward *f, const spt_forward_item *items,
+                         int count, const forward_choosing *c);
 
 /* "what: CUDA error" */
 spt_status forward_check(const spt_forward *f, CUresult result,

@@ -210,6 +210,10 @@ static void want_all(list *l, spt_forward *f)
         spt_config_set_int(&compact, "page_size", f->limits.page_size);
         request(l, "kv_compact", &compact, (want){&f->kernels.compact, NULL});
     }
+    spt_config sample = {0}, accept = {0};
+    spt_config_set_bool(&accept, "tree", f->limits.trees);
+    request(l, "sample", &sample, (want){&f->kernels.sample, NULL});
+    request(l, "accept", &accept, (want){&f->kernels.accept, NULL});
     want_linears(l, f);
 }
 

@@ -25,6 +25,7 @@ typedef struct pass {
     int page_stride;
     bool tree; /* one of the short items has a tree */
     CUdeviceptr ids, q_start, kv_len, pages, tree_bits, gather;
+    forward_choosing choosing;
 } pass;
 
 /* Items that attention takes together. */
@@ -39,14 +40,7 @@ static CUdeviceptr buffer(const pass *p, spt_forward_buffer which)
     return p->f->buffer[which];
 }
 
-/* Ints for the device: where they will be, and what they are so far. */
-typedef struct writer {
-    int32_t *host;
-    CUdeviceptr device;
-    size_t at;
-} writer;
-
-static int32_t *write_ints(writer *w, int count, CUdeviceptr *device)
+int32_t *forward_write_ints(forward_writer *w, int count, CUdeviceptr *device)
 {
     int32_t *host = w->host + w->at;
     *device = w->device + w->at * sizeof *host;
@@ -74,16 +68,27 @@ static void write_item(const pass *p, int i, int token, int32_t *ids,
     }
 }
 
+/* The item's rows with logits; how many. */
+static int gather_rows(const pass *p, int i, const int32_t *q_start,
+                       int32_t *gather)
+{
+    int rows = p->items[i].logits;
+    for (int j = 0; j < rows; j++)
+        gather[j] = q_start[i + 1] - rows + j;
+    return rows;
+}
+
 static spt_status write_inputs(pass *p, spt_error *err)
 {
     spt_forward *f = p->f;
-    writer w = {f->inputs, buffer(p, SPT_FORWARD_INPUTS), 0};
-    int32_t *ids = write_ints(&w, p->tokens, &p->ids);
-    int32_t *q_start = write_ints(&w, p->count + 1, &p->q_start);
-    int32_t *kv_len = write_ints(&w, p->count, &p->kv_len);
-    int32_t *bits = write_ints(&w, p->tokens, &p->tree_bits);
-    int32_t *gather = write_ints(&w, p->logits, &p->gather);
-    int32_t *pages = write_ints(&w, p->count * p->page_stride, &p->pages);
+    forward_writer w = {f->inputs, buffer(p, SPT_FORWARD_INPUTS), 0};
+    int32_t *ids = forward_write_ints(&w, p->tokens, &p->ids);
+    int32_t *q_start = forward_write_ints(&w, p->count + 1, &p->q_start);
+    int32_t *kv_len = forward_write_ints(&w, p->count, &p->kv_len);
+    int32_t *bits = forward_write_ints(&w, p->tokens, &p->tree_bits);
+    int32_t *gather = forward_write_ints(&w, p->logits, &p->gather);
+    int32_t *pages =
+        forward_write_ints(&w, p->count * p->page_stride, &p->pages);
     int token = 0, row = 0;
     for (int i = 0; i < p->count; i++) {
         const spt_forward_item *item = &p->items[i];
@@ -94,10 +99,15 @@ static spt_status write_inputs(pass *p, spt_error *err)
         for (int j = 0; j < p->page_stride; j++)
             pages[i * p->page_stride + j] = j < s->n_pages ? s->pages[j] : 0;
         token += item->count;
-        for (int j = item->logits; j > 0; j--)
-            gather[row++] = token - j;
     }
     q_start[p->count] = token;
+    for (int i = 0; i < p->count; i++)
+        row +=
+            p->items[i].sample ? gather_rows(p, i, q_start, gather + row) : 0;
+    for (int i = 0; i < p->count; i++)
+        row +=
+            p->items[i].sample ? 0 : gather_rows(p, i, q_start, gather + row);
+    forward_choose_write(f, p->items, p->count, &w, &p->choosing);
     return forward_check(f,
                          f->driver->cuMemcpyHtoDAsync(w.device, w.host,
                                                       w.at * sizeof *w.host,
@@ -374,12 +384,28 @@ static spt_status tap(const pass *p, int layer, spt_error *err)
         "copy of hidden states", err);
 }
 
+/* Logits of the rows that are not drawn from on the device. */
+static spt_status copy_logits(const pass *p, float *logits, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    size_t vocab = (size_t)f->config->vocab;
+    size_t first = (size_t)p->choosing.rows * vocab;
+    size_t count = (size_t)p->logits * vocab - first;
+    if (!count)
+        return SPT_OK;
+    return forward_check(
+        f,
+        f->driver->cuMemcpyDtoHAsync(
+            logits, buffer(p, SPT_FORWARD_LOGITS) + first * sizeof *logits,
+            count * sizeof *logits, f->stream),
+        "copy of logits", err);
+}
+
 static spt_status run_head(const pass *p, float *logits, spt_error *err)
 {
     const spt_forward *f = p->f;
     CUdeviceptr final = buffer(p, SPT_FORWARD_FINAL);
     CUdeviceptr out = buffer(p, SPT_FORWARD_LOGITS);
-    size_t count = (size_t)p->logits * (size_t)f->config->vocab;
     const spt_norm_args args = {.in = buffer(p, SPT_FORWARD_RESIDUAL),
                                 .weight = f->output_norm,
                                 .out = final,
@@ -387,16 +413,20 @@ static spt_status run_head(const pass *p, float *logits, spt_error *err)
     SPT_TRY(norm(p, f->kernels.norm_gather, args, p->logits, err));
     SPT_TRY(linear(p, &f->head, final, (result){out, 0, f->config->vocab, 4},
                    p->logits, err));
-    SPT_TRY(forward_check(f,
-                          f->driver->cuMemcpyDtoHAsync(
-                              logits, out, count * sizeof *logits, f->stream),
-                          "copy of logits", err));
-    SPT_TRY(forward_check(f, f->driver->cuStreamSynchronize(f->stream),
-                          "forward pass", err));
+    SPT_TRY(copy_logits(p, logits, err));
+    return p->choosing.blocks ? forward_choose(f, &p->choosing, err) : SPT_OK;
+}
+
+/* What came back; the device is done. */
+static void take_results(const pass *p, float *logits)
+{
+    const spt_forward *f = p->f;
     double cap = f->config->final_softcap;
+    size_t vocab = (size_t)f->config->vocab;
+    size_t count = (size_t)(p->logits - p->choosing.rows) * vocab;
     for (size_t i = 0; cap > 0 && i < count; i++)
         logits[i] = (float)(cap * tanh((double)logits[i] / cap));
-    return SPT_OK;
+    forward_choose_read(f, p->items, p->count, &p->choosing);
 }
 
 spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
@@ -422,7 +452,9 @@ spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
         SPT_TRY(tap(&p, i, err));
     }
     if (p.logits)
-        return run_head(&p, logits, err);
-    return forward_check(f, f->driver->cuStreamSynchronize(f->stream),
-                         "forward pass", err);
+        SPT_TRY(run_head(&p, logits, err));
+    SPT_TRY(forward_check(f, f->driver->cuStreamSynchronize(f->stream),
+                          "forward pass", err));
+    take_results(&p, logits);
+    return SPT_OK;
 }

@@ -180,7 +180,7 @@ static int32_t highest(const float *logits, int vocab)
     return best;
 }
 
-static spt_status nothing_to_choose(spt_error *err)
+spt_status spt_sampler_nothing(spt_error *err)
 {
     return spt_fail(err, SPT_E_DEVICE,
                     "sampling: no logit is a number above -infinity");
@@ -261,7 +261,7 @@ static spt_status filter(spt_sampler *s, const float *logits,
     const float *adjusted = adjust(s, logits, text, count);
     int32_t best = highest(adjusted, s->vocab);
     if (best < 0)
-        return nothing_to_choose(err);
+        return spt_sampler_nothing(err);
     *top = finite_logit(adjusted[best]);
     s->candidates[0] = (spt_candidate){best, (double)*top};
     s->n_candidates = 1;

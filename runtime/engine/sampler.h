@@ -39,6 +39,9 @@ const spt_sampling *spt_sampler_options(const spt_sampler *sampler);
 bool spt_sampler_row(const spt_sampler *sampler, int64_t position,
                      spt_sample_row *row);
 
+/* The failure where no logit is above -infinity. */
+spt_status spt_sampler_nothing(spt_error *err);
+
 /*
  * The token after count tokens of text, whose logits are given (vocab of
  * them): the token at position count. *logprob (may be NULL) is the natural

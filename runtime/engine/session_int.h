@@ -68,6 +68,9 @@ typedef struct spt_share {
     bool wants_draft; /* the drafter is asked, for `depth` tokens */
     int depth;
     uint32_t tree[SPT_DRAFT_NODES];
+    bool on_device; /* tokens are drawn and accepted there */
+    spt_sample_row rows[SPT_DRAFT_NODES]; /* how, for the draft's nodes */
+    spt_forward_choice choice; /* what came of it */
 } spt_share;
 
 /* deliver.c: gives out what a step appended from token `first` on, finishes

@@ -1,8 +1,8 @@
 /*
  * Lossless, to the bit: what is written does not depend on drafter, draft
  * length, shape of the draft, what else runs, what the prompt's KV came from,
- * or how the prompt was cut into chunks. Each row of the table is compared
- * with one token at a time, alone.
+ * how the prompt was cut into chunks, or whether host or device draws tokens.
+ * Each row of the table is compared with one token at a time, alone.
  */
 #include "tiny_engine.h"
 
@@ -10,7 +10,13 @@ enum { MAX_BATCH = 5, TOKENS = 16, PROMPT = 37 };
 
 static spt_error err;
 static spt_engine *engine;
-static tiny_answer expected[2][MAX_BATCH]; /* [greedy, sampled][prompt] */
+
+typedef enum kind { GREEDY, SAMPLED, PENALISED, KINDS } kind;
+static const char *const kind_names[] = {"greedy", "sampled", "penalised"};
+
+static tiny_answer expected[KINDS][MAX_BATCH]; /* by prompt */
+/* Answers with logprobs, whose tokens the host draws. */
+static bool on_host;
 
 static void make_prompt(int which, int32_t *tokens)
 {
@@ -36,7 +42,7 @@ static const char *const adversary_names[] = {
 
 typedef struct liar {
     adversary kind;
-    int sampled;
+    kind text;
     uint64_t state;
 } liar;
 
@@ -53,7 +59,7 @@ static int which_prompt(const spt_draft_request *r)
 
 static int32_t right_token(const liar *l, const spt_draft_request *r, int ahead)
 {
-    const tiny_answer *a = &expected[l->sampled][which_prompt(r)];
+    const tiny_answer *a = &expected[l->text][which_prompt(r)];
     size_t at = (size_t)(r->count - PROMPT + ahead);
     return at < a->n ? a->tokens[at] : 3;
 }
@@ -110,17 +116,18 @@ typedef struct way {
 } way;
 
 /* A session that writes the answer to prompt `which`. */
-static bool begin(int which, int draft_length, int sampled,
-                  spt_session **session, tiny_answer *answer)
+static bool begin(int which, int draft_length, kind text, spt_session **session,
+                  tiny_answer *answer)
 {
     const spt_session_options options = {
         .draft_length = draft_length,
-        .sampling = {.temperature = sampled ? 0.8 : 0,
+        .sampling = {.temperature = text == GREEDY ? 0 : 0.8,
                      .seed = 42,
-                     .repeat_penalty = sampled ? 1.1 : 0,
-                     .top_k = sampled ? 40 : 0}};
+                     .repeat_penalty = text == PENALISED ? 1.1 : 0,
+                     .top_p = text == SAMPLED ? 0.98 : 0,
+                     .top_k = text == GREEDY ? 0 : 40}};
     const spt_answer_options o = {.max_tokens = TOKENS,
-                                  .logprobs = true,
+                                  .logprobs = on_host,
                                   .ignore_end = true,
                                   .event = tiny_event,
                                   .user = answer};
@@ -142,7 +149,7 @@ static void forget(void)
         spt_pool_release(engine->pool, pages[--n]);
 }
 
-static int run_way(const way *w, int sampled, tiny_answer *answers)
+static int run_way(const way *w, kind text, tiny_answer *answers)
 {
     spt_session *sessions[MAX_BATCH] = {NULL};
     engine->options.prefill_chunk = w->chunk;
@@ -152,7 +159,7 @@ static int run_way(const way *w, int sampled, tiny_answer *answers)
     bool good = true;
     int steps = 0;
     for (int i = 0; i < w->batch && good; i++)
-        good = begin(i, w->draft_length, sampled, &sessions[i], &answers[i]);
+        good = begin(i, w->draft_length, text, &sessions[i], &answers[i]);
     for (bool busy = good; busy && steps < 1000; steps++) {
         good =
             spt_engine_step(engine, sessions, (size_t)w->batch, &err) == SPT_OK;
@@ -167,26 +174,37 @@ static int run_way(const way *w, int sampled, tiny_answer *answers)
     return good ? steps : -1;
 }
 
-/* Runs it and compares every session's answer; steps, -1 = it differs. */
-static int same_way(const way *w, int sampled)
+/*
+ * Runs it and compares every session's answer; steps, -1 = it differs, or
+ * logits came to the host where the device was to draw.
+ */
+static int same_way(const way *w, kind text)
 {
     tiny_answer answers[MAX_BATCH];
-    int steps = run_way(w, sampled, answers);
-    for (int i = 0; steps >= 0 && i < w->batch; i++)
-        if (!tiny_same(&answers[i], &expected[sampled][i]))
+    const float untouched = 12345;
+    engine->logits[0] = untouched;
+    int steps = run_way(w, text, answers);
+    for (int i = 0; steps >= 0 && i < w->batch; i++) {
+        tiny_answer want = expected[text][i];
+        if (!on_host)
+            memset(want.logprobs, 0, sizeof want.logprobs);
+        if (!tiny_same(&answers[i], &want))
             return -1;
-    return steps;
+    }
+    bool hosted = on_host || text == PENALISED;
+    return hosted == (engine->logits[0] != untouched) ? steps : -1;
 }
 
 /* One token at a time, each prompt alone. */
 static void make_expected(void)
 {
     engine->options.prefill_chunk = 64;
-    for (int sampled = 0; sampled < 2; sampled++)
+    on_host = true;
+    for (kind text = 0; text < KINDS; text++)
         for (int i = 0; i < MAX_BATCH; i++) {
             spt_session *s = NULL;
             forget();
-            bool good = begin(i, -1, sampled, &s, &expected[sampled][i]);
+            bool good = begin(i, -1, text, &s, &expected[text][i]);
             while (good && !spt_session_finish(s))
                 good = spt_engine_step(engine, &s, 1, &err) == SPT_OK;
             spt_session_close(s);
@@ -197,6 +215,8 @@ static void make_expected(void)
           "prompts have answers of their own");
     CHECK(!tiny_same(&expected[0][0], &expected[1][0]),
           "and temperatures theirs");
+    CHECK(!tiny_same(&expected[SAMPLED][0], &expected[PENALISED][0]),
+          "and penalties");
 }
 
 static void test_ways(void)
@@ -212,12 +232,14 @@ static void test_ways(void)
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const way *w = &ways[i];
-        int sampled = i % 2;
-        int steps = same_way(w, sampled);
+        kind text = (kind)(i % KINDS);
+        on_host = i % 2;
+        int steps = same_way(w, text);
         CHECK(steps > 0,
-              "%s, length %d, %d branches, batch %d, chunk %d%s: same bits",
-              sampled ? "sampled" : "greedy", w->draft_length, w->branches,
-              w->batch, w->chunk, w->again ? ", prefix hit" : "");
+              "%s, length %d, %d branches, batch %d, chunk %d%s, %s: same bits",
+              kind_names[text], w->draft_length, w->branches, w->batch,
+              w->chunk, w->again ? ", prefix hit" : "",
+              on_host ? "host" : "device");
     }
 }
 
@@ -226,15 +248,16 @@ static void test_adversaries(void)
     liar l = {.state = 1};
     spt_draft_source honest = engine->drafter;
     engine->drafter = (spt_draft_source){&liar_class, &l};
-    for (int kind = 0; kind < ADVERSARIES; kind++)
-        for (int row = kind % 2; row<4; row += kind> RIGHT ? 2 : 1) {
+    for (int who = 0; who < ADVERSARIES; who++)
+        for (int row = who % 2; row<4; row += who> RIGHT ? 2 : 1) {
             const way w = {row == 3 ? 15 : 4, 1 + row % 2, row == 2 ? 3 : 1, 64,
                            true};
-            l.kind = (adversary)kind;
-            l.sampled = row % 2 != row / 2;
-            int steps = same_way(&w, l.sampled);
+            l.kind = (adversary)who;
+            l.text = row % 2 != row / 2 ? SAMPLED : GREEDY;
+            on_host = (who + row) % 3 == 0;
+            int steps = same_way(&w, l.text);
             CHECK(steps > 0, "drafts %s, length %d, %s: same bits",
-                  adversary_names[kind], w.draft_length,
+                  adversary_names[who], w.draft_length,
                   w.branches > 1 ? "tree" : "chain");
             if (l.kind == RIGHT)
                 CHECK(steps > 0 &&
