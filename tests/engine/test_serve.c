@@ -1,112 +1,12 @@
 /*
- * The server over real connections, on a tiny model: shapes of answers,
- * streams, errors, several requests at once, clients that leave.
+ * Connections of the server, on a tiny model: many at once, clients that
+ * leave, crowd, are slow, send too much; the end.
  */
-#include <arpa/inet.h>
 #include <pthread.h>
-#include <sys/socket.h>
 
-#include "json.h"
-#include "serve.h"
-#include "tiny_engine.h"
+#include "serve_client.h"
 
-static spt_error err;
-static int port;
-
-typedef struct reply {
-    int code;
-    spt_buf body; /* chunks put together */
-} reply;
-
-static int connect_to(void)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static int send_request(const char *method, const char *path, const char *body)
-{
-    spt_buf text = {0};
-    int fd = connect_to();
-    spt_buf_printf(&text,
-                   "%s %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
-                   "Content-Length: %zu\r\n\r\n%s",
-                   method, path, strlen(body), body);
-    if (fd >= 0 && write(fd, text.data, text.size) != (ssize_t)text.size) {
-        close(fd);
-        fd = -1;
-    }
-    spt_buf_free(&text);
-    return fd;
-}
-
-/* Puts the chunks of a chunked body together. */
-static void join_chunks(const char *text, spt_buf *body)
-{
-    char *end;
-    for (;;) {
-        unsigned long size = strtoul(text, &end, 16);
-        if (!size || strncmp(end, "\r\n", 2) != 0)
-            return;
-        spt_buf_add(body, end + 2, size);
-        text = end + 2 + size + 2;
-    }
-}
-
-static reply ask(const char *method, const char *path, const char *body)
-{
-    reply r = {0};
-    spt_buf all = {0};
-    char part[4096];
-    ssize_t n;
-    int fd = send_request(method, path, body);
-    while (fd >= 0 && (n = read(fd, part, sizeof part)) > 0)
-        spt_buf_add(&all, part, (size_t)n);
-    if (fd >= 0)
-        close(fd);
-    const char *head = all.data ? all.data : "";
-    const char *at = strstr(head, "\r\n\r\n");
-    sscanf(head, "HTTP/1.1 %d", &r.code);
-    if (at && strstr(head, "chunked"))
-        join_chunks(at + 4, &r.body);
-    else if (at)
-        spt_buf_puts(&r.body, at + 4);
-    spt_buf_free(&all);
-    return r;
-}
-
-static cJSON *parse(const reply *r)
-{
-    cJSON *root = cJSON_Parse(r->body.data ? r->body.data : "");
-    if (!CHECK(root && r->code == 200, "an answer in JSON"))
-        printf("#   %d %s\n", r->code, r->body.data ? r->body.data : "");
-    return root;
-}
-
-static const cJSON *first_choice(const cJSON *root)
-{
-    return cJSON_GetArrayItem(cJSON_GetObjectItem(root, "choices"), 0);
-}
-
-static const char *text_at(const cJSON *object, const char *name)
-{
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
-    return text ? text : "";
-}
-
-static double number_at(const cJSON *object, const char *name)
-{
-    return cJSON_GetNumberValue(cJSON_GetObjectItem(object, name));
-}
-
-static char *plain_text; /* of the greedy completion below */
+static char *plain_text; /* of the greedy request below */
 
 static const char request[] =
     "{\"prompt\":\"abc abc\",\"max_tokens\":6,\"temperature\":0,"
@@ -124,159 +24,6 @@ static char *with(const char *more)
     return text.data;
 }
 
-static void test_completion(void)
-{
-    char *body = with(",\"logprobs\":2");
-    reply r = ask("POST", "/v1/completions", body);
-    cJSON *root = parse(&r);
-    const cJSON *choice = first_choice(root);
-    const cJSON *usage = cJSON_GetObjectItem(root, "usage");
-    CHECK_INT(r.code, 200, "a completion");
-    CHECK_TEXT(text_at(root, "object"), "text_completion", "has its kind");
-    CHECK_TEXT(text_at(choice, "finish_reason"), "length", "its end");
-    CHECK(number_at(usage, "completion_tokens") == 6 &&
-              number_at(usage, "prompt_tokens") > 3,
-          "its counts");
-    const cJSON *logprobs = cJSON_GetObjectItem(choice, "logprobs");
-    CHECK(cJSON_GetArraySize(cJSON_GetObjectItem(logprobs, "tokens")) == 6 &&
-              cJSON_GetNumberValue(cJSON_GetArrayItem(
-                  cJSON_GetObjectItem(logprobs, "token_logprobs"), 0)) < 0,
-          "and its log probabilities");
-    plain_text = spt_strdup(text_at(choice, "text"));
-    cJSON_Delete(root);
-    spt_buf_free(&r.body);
-    spt_free(body);
-}
-
-/* The texts of a stream's chunks, one after the other. */
-static int read_stream(const reply *r, spt_buf *text, bool *done)
-{
-    int chunks = 0;
-    const char *at = r->body.data ? r->body.data : "";
-    for (; (at = strstr(at, "data: ")) != NULL; at += 6) {
-        if (strncmp(at + 6, "[DONE]", 6) == 0) {
-            *done = true;
-            continue;
-        }
-        cJSON *root = cJSON_ParseWithOpts(at + 6, NULL, false);
-        const cJSON *choice = first_choice(root);
-        const cJSON *delta = cJSON_GetObjectItem(choice, "delta");
-        spt_buf_puts(text, delta ? text_at(delta, "content")
-                                 : text_at(choice, "text"));
-        chunks += root != NULL;
-        cJSON_Delete(root);
-    }
-    return chunks;
-}
-
-static void test_stream(void)
-{
-    char *body =
-        with(",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
-    reply r = ask("POST", "/v1/completions", body);
-    spt_buf text = {0};
-    bool done = false;
-    CHECK_INT(r.code, 200, "a streamed completion");
-    CHECK(read_stream(&r, &text, &done) > 1 && done, "comes in parts");
-    CHECK_TEXT(text.data ? text.data : "", plain_text,
-               "that give the text of the whole one");
-    CHECK(r.body.data && strstr(r.body.data, "\"total_tokens\""),
-          "and its counts");
-    spt_buf_free(&text);
-    spt_buf_free(&r.body);
-    spt_free(body);
-}
-
-static void test_chat(void)
-{
-    static const char body[] =
-        "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
-        "\"max_tokens\":4,\"temperature\":0,\"seed\":1,\"model\":\"tiny\","
-        "\"logprobs\":true,\"top_logprobs\":1,\"draft_length\":-1";
-    char whole[400], streamed[400];
-    snprintf(whole, sizeof whole, "%s}", body);
-    snprintf(streamed, sizeof streamed, "%s,\"stream\":true}", body);
-    reply r = ask("POST", "/v1/chat/completions", whole);
-    reply s = ask("POST", "/v1/chat/completions", streamed);
-    cJSON *root = parse(&r);
-    const cJSON *message = cJSON_GetObjectItem(first_choice(root), "message");
-    spt_buf text = {0};
-    bool done = false;
-    CHECK_INT(r.code, 200, "a chat completion");
-    CHECK_TEXT(text_at(message, "role"), "assistant", "is the assistant's");
-    read_stream(&s, &text, &done);
-    CHECK(done && strstr(s.body.data, "\"role\":\"assistant\""),
-          "a streamed one too");
-    CHECK_TEXT(text.data ? text.data : "", text_at(message, "content"),
-               "and has the same text");
-    CHECK(strstr(r.body.data, "\"top_logprobs\":[{"), "with alternatives");
-    cJSON_Delete(root);
-    spt_buf_free(&text);
-    spt_buf_free(&r.body);
-    spt_buf_free(&s.body);
-}
-
-/* 80 bytes with an "x" before them end within a character. */
-#define AE10 "\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4"
-#define LONG AE10 AE10 AE10 AE10 AE10
-
-static void test_errors(void)
-{
-    static const struct {
-        const char *method, *path, *body, *says;
-        int code;
-    } cases[] = {
-        {"GET", "/nowhere", "", "there is nothing", 404},
-        {"GET", "/v1/completions", "", "GET, expected POST", 405},
-        {"POST", "/v1/completions", "{", "request:1:1: JSON ends early", 400},
-        {"POST", "/v1/completions", "[]", "expected a JSON object", 400},
-        {"POST", "/v1/completions", "{}", "prompt: is missing", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"\"}", "has 0 tokens", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"n\":2}",
-         "n: expected 1", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"echo\":true}",
-         "echo: this field is not supported", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"temperature\":-1}",
-         "temperature: expected a number from 0 to 100", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"stop\":\"\"}",
-         "stop: expected up to 16 texts", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":1.5}",
-         "max_tokens: expected a whole number", 400},
-        {"POST", "/v1/completions",
-         "{\"prompt\":\"a\",\"logit_bias\":{\"99999\":1}}",
-         "logit_bias: expected token ids", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"model\":\"other\"}",
-         "'other' is not served, expected tiny", 404},
-        {"POST", "/v1/chat/completions", "{\"messages\":[]}",
-         "messages: expected a list", 400},
-        {"POST", "/v1/chat/completions", "{\"messages\":[{\"role\":\"user\"}]}",
-         "expected a role and a content", 400},
-        {"POST", "/v1/completions",
-         "{\"prompt\":\"a\",\"stream\":true,\"prompt\":7}",
-         "prompt: is there twice", 400},
-        {"POST", "/v1/completions",
-         "{\"prompt\":\"a\",\"logit_bias\":{\"1\":1,\"2\":1,\"3\":1,\"4\":1},"
-         "\"logit_bias\":{\"1\":1},\"max_tokens\":1}",
-         "logit_bias: is there twice", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\\u0000b\"}",
-         "has the character U+0000", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"x" LONG "\":1}",
-         "?: this field is not supported", 400},
-        {"POST", "/v1/completions",
-         "{\"prompt\":\"a\",\"stream_options\":5,\"max_tokens\":1}",
-         "stream_options: expected an object", 400},
-        {"POST", "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":0}",
-         "max_tokens: expected a number from 1 to 16777216", 400},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        reply r = ask(cases[i].method, cases[i].path, cases[i].body);
-        CHECK_INT(r.code, cases[i].code, "a wrong request is refused");
-        CHECK_HAS(r.body.data ? r.body.data : "", cases[i].says,
-                  "and the answer says why");
-        spt_buf_free(&r.body);
-    }
-}
-
 static void *ask_many(void *user)
 {
     int *good = user;
@@ -292,114 +39,180 @@ static void *ask_many(void *user)
     return NULL;
 }
 
+enum { CLIENTS = 50 };
+
 static void test_together(void)
 {
-    pthread_t threads[4];
-    int good[4] = {0}, sum = 0;
-    for (int i = 0; i < 4; i++)
+    pthread_t threads[CLIENTS];
+    int good[CLIENTS] = {0}, sum = 0;
+    for (int i = 0; i < CLIENTS; i++)
         pthread_create(&threads[i], NULL, ask_many, &good[i]);
     /* One that leaves in the middle of its stream. */
     char *body = with(",\"stream\":true");
     int fd = send_request("POST", "/v1/completions", body);
     close(fd);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < CLIENTS; i++) {
         pthread_join(threads[i], NULL);
         sum += good[i];
     }
-    CHECK_INT(sum, 12, "requests at once get the text that one alone gets");
+    CHECK_INT(sum, 3 * CLIENTS,
+              "requests at once get the text that one alone gets");
     spt_free(body);
 }
 
-static long metric(const char *name)
+/* Of the plain one by name, or with a label. */
+static long metric(const char *name, const char *label)
 {
-    char start[80];
+    char start[120];
     reply r = ask("GET", "/metrics", "");
-    snprintf(start, sizeof start, "\n%s{model_name=\"tiny\"} ", name);
+    snprintf(start, sizeof start, "\n%s{model_name=\"tiny\"%s} ", name, label);
     const char *at = r.body.data ? strstr(r.body.data, start) : NULL;
     long value = at ? strtol(at + strlen(start), NULL, 10) : -1;
     spt_buf_free(&r.body);
     return value;
 }
 
+static long count_left(void)
+{
+    return metric("vllm:request_success_total", ",finished_reason=\"abort\"");
+}
+
 /* Waits, a minute at most, until so many requests run and wait. */
 static bool until(long running, long waiting)
 {
     for (int i = 0; i < 3000; i++) {
-        if (metric("vllm:num_requests_running") == running &&
-            metric("vllm:num_requests_waiting") == waiting)
+        if (metric("vllm:num_requests_running", "") == running &&
+            metric("vllm:num_requests_waiting", "") == waiting)
             return true;
         usleep(10000);
     }
     return false;
 }
 
-/* One that leaves while it waits for its turn is not begun. */
-static void test_left(void)
+/* The connection ends with a reset, not in order. */
+static void reset(int fd)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(fd);
+}
+
+static void hang_up(int fd)
+{
+    close(fd);
+}
+
+/* One that leaves while it waits for its turn is out of the queue; those that
+   leave while they are answered make room. */
+static void test_left(void (*leave)(int fd))
 {
     int fds[4];
     CHECK(until(0, 0), "a server without work");
-    long before = metric("vllm:prompt_tokens_total");
+    long fed = metric("vllm:prompt_tokens_total", ""), left = count_left();
     for (int i = 0; i < 3; i++)
         fds[i] = send_request("POST", "/v1/completions", long_request);
     bool busy = until(3, 0);
     fds[3] = send_request("POST", "/v1/completions", long_request);
     busy = busy && until(3, 1);
-    close(fds[3]);
-    usleep(200000);
+    leave(fds[3]);
+    CHECK(busy && until(3, 0), "who leaves the queue is out of it");
     for (int i = 0; i < 3; i++)
-        close(fds[i]);
+        leave(fds[i]);
     CHECK(until(0, 0), "all have left");
-    long fed = metric("vllm:prompt_tokens_total") - before;
-    CHECK(!busy || fed % 3 == 0, "who left in the queue is not begun");
+    fed = metric("vllm:prompt_tokens_total", "") - fed;
+    CHECK(fed % 3 == 0, "who left in the queue is not begun");
+    CHECK_INT(count_left() - left, 3, "who left early is not written for");
 }
 
-static void test_rest(void)
+/* More connections than a server of threads likes to have. */
+static void test_crowd(void)
 {
-    reply health = ask("GET", "/health", "");
-    reply models = ask("GET", "/v1/models", "");
-    reply metrics = ask("GET", "/metrics", "");
-    CHECK(health.code == 200 && models.code == 200 && metrics.code == 200,
-          "health, models and metrics");
-    CHECK_HAS(models.body.data, "\"id\":\"tiny\"", "name the model");
-    CHECK_HAS(metrics.body.data,
-              "vllm:request_success_total{model_name=\"tiny\","
-              "finished_reason=\"length\"} ",
-              "count requests");
-    CHECK_HAS(metrics.body.data, "vllm:generation_tokens_total{", "and tokens");
-    spt_buf_free(&health.body);
-    spt_buf_free(&models.body);
-    spt_buf_free(&metrics.body);
+    enum { CROWD = 400 };
+    int fds[CROWD], open = 0;
+    for (int i = 0; i < CROWD; i++)
+        open += (fds[i] = connect_to()) >= 0;
+    reply r = ask("GET", "/health", "");
+    CHECK(open == CROWD && r.code == 200,
+          "four hundred idle clients keep no other out");
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+    spt_buf_free(&r.body);
+}
+
+/* A body that is too long is read to its end, for who sends does not listen. */
+static void test_too_long(void)
+{
+    size_t size = (16 << 20) + 1;
+    char *body = spt_calloc(size + 1, 1);
+    memset(body, ' ', size);
+    reply r = ask("POST", "/v1/completions", body);
+    CHECK_INT(r.code, 413, "a request of more than 16 MiB");
+    CHECK_HAS(r.body.data ? r.body.data : "", "more than 16 MiB",
+              "is refused with the limit");
+    spt_buf_free(&r.body);
+    spt_free(body);
+}
+
+static size_t read_answer(int fd, char *text, size_t room)
+{
+    size_t size = 0;
+    ssize_t n;
+    text[0] = 0;
+    while (size + 1 < room && !strstr(text, "}") &&
+           (n = read(fd, text + size, room - size - 1)) > 0)
+        text[size += (size_t)n] = 0;
+    return size;
+}
+
+static void test_keep_alive(void)
+{
+    static const char half[] = "GET /health HTTP/1.1\r\nHost: test\r\n";
+    char text[2048];
+    int fd = connect_to(), slow = connect_to(), good = 0;
+    bool sent = write(slow, half, sizeof half - 1) > 0;
+    for (int i = 0; i < 3; i++) {
+        sent = sent && write(fd, half, sizeof half - 1) > 0 &&
+               write(fd, "\r\n", 2) == 2;
+        read_answer(fd, text, sizeof text);
+        good += strstr(text, "{\"status\":\"ok\"}") != NULL;
+    }
+    CHECK(sent && good == 3, "a connection serves one request after the other");
+    sent = write(slow, "\r\n", 2) == 2;
+    read_answer(slow, text, sizeof text);
+    CHECK(sent && strstr(text, "200 OK"), "a slow one has its turn");
+    close(fd);
+    close(slow);
+}
+
+static void set_plain(void)
+{
+    char *body = with("");
+    reply r = ask("POST", "/v1/completions", body);
+    cJSON *root = parse(&r);
+    plain_text = spt_strdup(text_at(first_choice(root), "text"));
+    cJSON_Delete(root);
+    spt_buf_free(&r.body);
+    spt_free(body);
 }
 
 int main(void)
 {
-    tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
-    spt_engine_options engine_options = {.device = SPT_DEVICE_SIM,
-                                         .sessions = 3};
-    spt_engine *engine = tiny_open(&t, &engine_options);
-    spt_serve_options options = {.engine = engine,
-                                 .host = "127.0.0.1",
-                                 .sessions = 3,
-                                 .queue = 16,
-                                 .model = "tiny"};
-    spt_serve *serve = NULL;
-    if (CHECK_OK(spt_serve_start(&options, &serve, &err), &err,
-                 "a server starts")) {
-        port = spt_serve_port(serve);
-        test_completion();
-        test_stream();
-        test_chat();
-        test_errors();
+    tiny_server server;
+    if (tiny_serve(3, 64, &server)) {
+        set_plain();
         test_together();
-        test_left();
-        test_rest();
+        test_left(hang_up);
+        test_left(reset);
+        test_crowd();
+        test_too_long();
+        test_keep_alive();
         /* One that is still running when the server stops. */
         int fd = send_request("POST", "/v1/completions", long_request);
-        spt_serve_stop(serve);
+        spt_serve_stop(server.serve);
         CHECK(fd >= 0, "a server stops while it answers");
         close(fd);
     }
-    spt_engine_close(engine);
+    spt_engine_close(server.engine);
     spt_free(plain_text);
     return check_done();
 }

@@ -321,7 +321,10 @@ static int parse_serve(spt_run_options *o, const spt_option *own, size_t count,
         .summary = "Serves a model over HTTP in the shapes of OpenAI's API: "
                    "/v1/completions, /v1/chat/completions, /v1/models, "
                    "/health and /metrics. Requests at once are stepped "
-                   "together; what one gets does not depend on the others.",
+                   "together; what one gets does not depend on the others. "
+                   "Tools, forms of the answer (response_format), parts that "
+                   "are no text, and log probabilities of the prompt are "
+                   "refused; fields that nobody knows are left aside.",
         .options = options,
         .count = (int)n,
     };

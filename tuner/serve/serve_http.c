@@ -1,5 +1,6 @@
 /* HTTP of the server: what is asked for, and how an answer is sent. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +12,18 @@
 /* libmicrohttpd 0.9.71 and later. */
 typedef enum MHD_Result result;
 
+enum {
+    IDLE_SECONDS = 600, /* of a connection that sends and takes nothing */
+    LOOK_MS = 100, /* between two looks whether a client is still there */
+    /* Beside those of requests that may be here. Each has a thread; at the
+       limit libmicrohttpd resets new ones instead of letting them wait. */
+    SPARE_CONNECTIONS = 1024,
+};
+
 /* A request while its body comes in. */
 typedef struct request {
+    struct MHD_Connection *connection;
+    const char *rest; /* of the path, behind its route */
     spt_buf body;
     bool too_long;
     serve_job *job; /* streamed: left when the connection ends */
@@ -60,16 +71,49 @@ static result send_error(struct MHD_Connection *connection, unsigned code,
     return sent;
 }
 
+/* Whether the other side has closed or reset the connection. */
+static bool is_gone(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+    if (!info)
+        return false;
+    ssize_t n = recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 ||
+           (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+/*
+ * Waits, with the lock held, for the job's end, or a part of it when it is
+ * streamed; false: nobody does any more.
+ */
+static bool wait_for(struct MHD_Connection *connection, serve_job *job)
+{
+    spt_serve *serve = job->serve;
+    bool gone = false;
+    while (job->open && !(job->stream && job->out.size) && !gone) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&serve->changed, &serve->lock, &until);
+        gone = is_gone(connection);
+    }
+    return !gone;
+}
+
 /* Bytes of the stream from `at` on; waits until there are some. */
 static ssize_t read_stream(void *user, uint64_t at, char *to, size_t room)
 {
-    serve_job *job = user;
+    request *r = user;
+    serve_job *job = r->job;
     spt_serve *serve = job->serve;
     (void)at;
     pthread_mutex_lock(&serve->lock);
-    while (!job->out.size && job->state != JOB_DONE)
-        pthread_cond_wait(&serve->changed, &serve->lock);
-    if (!job->out.size && job->state == JOB_DONE && job->status != SPT_OK &&
+    bool there = wait_for(r->connection, job);
+    if (!job->out.size && !job->open && job->failed != SPT_OK &&
         job->err.text[0]) {
         /* A stream that fails says so in an event of its own. */
         spt_buf_puts(&job->out, "data: ");
@@ -84,38 +128,9 @@ static ssize_t read_stream(void *user, uint64_t at, char *to, size_t room)
         job->out.size -= n;
     }
     pthread_mutex_unlock(&serve->lock);
+    if (!there)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
     return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
-}
-
-/* Whether the other side has closed the connection. */
-static bool is_gone(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    char byte;
-    return info &&
-           recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-/* Waits for the beginning of a stream, or for the whole answer; false: nobody
-   does any more. */
-static bool wait_for(struct MHD_Connection *connection, serve_job *job)
-{
-    spt_serve *serve = job->serve;
-    bool ready, gone = false;
-    pthread_mutex_lock(&serve->lock);
-    for (;;) {
-        struct timespec until;
-        ready = job->state == JOB_DONE || (job->stream && job->out.size);
-        if (ready || gone)
-            break;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
-        pthread_cond_timedwait(&serve->changed, &serve->lock, &until);
-        gone = is_gone(connection);
-    }
-    pthread_mutex_unlock(&serve->lock);
-    return ready;
 }
 
 /* After wait_for; false: it has failed, and has the error. */
@@ -131,12 +146,12 @@ static result reply_stream(struct MHD_Connection *connection, request *r,
                            serve_job *job)
 {
     if (!has_begun(job)) {
-        result sent = send_error(connection, code_of(job->status), &job->err);
+        result sent = send_error(connection, code_of(job->failed), &job->err);
         spt_serve_job_free(job);
         return sent;
     }
     struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, 4096, read_stream, job, NULL);
+        MHD_SIZE_UNKNOWN, 4096, read_stream, r, NULL);
     r->job = job;
     if (!response)
         return MHD_NO;
@@ -152,9 +167,9 @@ static result reply_stream(struct MHD_Connection *connection, request *r,
 static result reply_whole(struct MHD_Connection *connection, serve_job *job)
 {
     result sent =
-        job->status == SPT_OK
+        job->failed == SPT_OK
             ? send_text(connection, MHD_HTTP_OK, "application/json", &job->out)
-            : send_error(connection, code_of(job->status), &job->err);
+            : send_error(connection, code_of(job->failed), &job->err);
     spt_serve_job_free(job);
     return sent;
 }
@@ -165,11 +180,14 @@ static result complete(spt_serve *serve, struct MHD_Connection *connection,
     spt_error err = {0};
     serve_job *job = NULL;
     const char *body = r->body.data ? r->body.data : "";
+    if (r->too_long) {
+        spt_fail(&err, SPT_E_USAGE, "request: more than %d MiB, expected less",
+                 SERVE_BODY >> 20);
+        return send_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, &err);
+    }
     spt_status status =
-        r->too_long || r->body.failed
-            ? spt_fail(&err, SPT_E_USAGE,
-                       "request: more than %d MiB, expected less",
-                       SERVE_BODY >> 20)
+        r->body.failed
+            ? spt_fail(&err, SPT_E_MEMORY, "request: out of memory")
             : spt_serve_request(serve, chat, body, r->body.size, &job, &err);
     if (status == SPT_OK)
         status = spt_serve_submit(job, &err);
@@ -177,7 +195,10 @@ static result complete(spt_serve *serve, struct MHD_Connection *connection,
         spt_serve_job_free(job);
         return send_error(connection, code_of(status), &err);
     }
-    if (!wait_for(connection, job)) {
+    pthread_mutex_lock(&serve->lock);
+    bool there = wait_for(connection, job);
+    pthread_mutex_unlock(&serve->lock);
+    if (!there) {
         spt_serve_leave(job);
         return MHD_NO;
     }
@@ -211,9 +232,16 @@ static result reply_health(spt_serve *serve, struct MHD_Connection *connection,
 static result reply_models(spt_serve *serve, struct MHD_Connection *connection,
                            request *r)
 {
-    (void)r;
     spt_buf text = {0};
-    spt_serve_reply_models(serve, &text);
+    spt_error err;
+    bool list = !*r->rest;
+    if (!list && strcmp(r->rest, serve->options.model) != 0) {
+        spt_fail(&err, SPT_E_NOT_FOUND,
+                 "model: '%.80s' is not served, expected %.200s", r->rest,
+                 serve->options.model);
+        return send_error(connection, MHD_HTTP_NOT_FOUND, &err);
+    }
+    spt_serve_reply_models(serve, list, &text);
     result sent = send_text(connection, MHD_HTTP_OK, "application/json", &text);
     spt_buf_free(&text);
     return sent;
@@ -231,6 +259,7 @@ static result reply_metrics(spt_serve *serve, struct MHD_Connection *connection,
     return sent;
 }
 
+/* A path that ends with a slash has any name behind it. */
 static const struct route {
     const char *path, *method;
     result (*reply)(spt_serve *serve, struct MHD_Connection *connection,
@@ -239,6 +268,7 @@ static const struct route {
     {"/health", "GET", reply_health},
     {"/metrics", "GET", reply_metrics},
     {"/v1/models", "GET", reply_models},
+    {"/v1/models/", "GET", reply_models},
     {"/v1/completions", "POST", reply_text},
     {"/v1/chat/completions", "POST", reply_chat},
 };
@@ -248,14 +278,21 @@ static result reply(spt_serve *serve, struct MHD_Connection *connection,
 {
     spt_error err;
     const struct route *found = NULL;
-    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
-        if (strcmp(routes[i].path, path) == 0)
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        size_t size = strlen(routes[i].path);
+        bool open = routes[i].path[size - 1] == '/';
+        if (strncmp(routes[i].path, path, size) == 0 && (open || !path[size])) {
             found = &routes[i];
+            r->rest = path + size;
+        }
+    }
     if (!found) {
         spt_fail(&err, SPT_E_NOT_FOUND, "%.100s: there is nothing", path);
         return send_error(connection, MHD_HTTP_NOT_FOUND, &err);
     }
-    if (strcmp(found->method, method) != 0) {
+    bool head =
+        strcmp(method, "HEAD") == 0 && strcmp(found->method, "GET") == 0;
+    if (strcmp(found->method, method) != 0 && !head) {
         spt_fail(&err, SPT_E_USAGE, "%s: %.20s, expected %s", path, method,
                  found->method);
         return send_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, &err);
@@ -271,8 +308,10 @@ static result handle(void *user, struct MHD_Connection *connection,
     request *r = *state;
     (void)version;
     if (!r) {
-        *state = spt_calloc(1, sizeof *r);
-        return *state ? MHD_YES : MHD_NO;
+        *state = r = spt_calloc(1, sizeof *r);
+        if (r)
+            r->connection = connection;
+        return r ? MHD_YES : MHD_NO;
     }
     if (*size) {
         r->too_long |= r->body.size + *size > SERVE_BODY;
@@ -337,7 +376,8 @@ static spt_status listen_on(spt_serve *serve, spt_error *err)
         flags, (uint16_t)o->port, NULL, NULL, handle, serve,
         MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)to,
         MHD_OPTION_NOTIFY_COMPLETED, ended, NULL, MHD_OPTION_CONNECTION_LIMIT,
-        256u, MHD_OPTION_CONNECTION_TIMEOUT, 600u, MHD_OPTION_END);
+        (unsigned)(o->queue + o->sessions + SPARE_CONNECTIONS),
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
     if (!serve->daemon)
         return spt_fail(err, SPT_E_IO, "%.60s port %d: cannot listen", o->host,
                         o->port);

@@ -11,46 +11,67 @@ enum {
     SERVE_STOPS = 16, /* stop texts of a request */
     SERVE_STOP_TOKENS = 64,
     SERVE_BIASES = 1024,
+    SERVE_CHOICES = 128, /* answers to a request */
     SERVE_BODY = 16 << 20, /* bytes of a request */
 };
 
-typedef enum job_state { JOB_WAITS, JOB_RUNS, JOB_DONE } job_state;
+typedef struct serve_job serve_job;
+
+typedef struct serve_prompt {
+    const char *text; /* or */
+    const cJSON *tokens; /* a list of ids */
+} serve_prompt;
+
+/* One answer: a request wants n of them to each of its prompts. */
+typedef struct serve_choice {
+    struct serve_choice *next; /* in the queue */
+    serve_job *job;
+    int index; /* in the job's list */
+
+    /* The worker's. */
+    spt_session *running;
+    size_t prompt_tokens, tokens;
+    size_t characters; /* of the text so far */
+    spt_finish finish;
+    spt_buf text; /* when it is not streamed */
+    cJSON *logprobs; /* entries, when they are asked for */
+} serve_choice;
 
 /*
  * A request. Up to its queueing it is the connection's, then the worker's;
- * state, out and left are shared under the server's lock.
+ * open, left, failed and out are shared under the server's lock.
  */
-typedef struct serve_job {
-    struct serve_job *next; /* in the queue */
+struct serve_job {
     struct spt_serve *serve;
     unsigned long id;
     long created; /* Unix seconds */
 
     /* What is asked for. */
     cJSON *body; /* owns the texts below */
-    bool chat, stream, usage; /* usage: in a last chunk of a stream */
-    const cJSON *messages; /* of a chat */
-    const char *prompt; /* or text */
+    cJSON *texts; /* owns those that consisted of parts */
+    bool chat, stream, echo;
+    bool usage; /* in a last chunk of a stream */
+    int copies; /* answers per prompt: n */
+    int best_of; /* of so many; 0 = not said */
+    spt_chat_message *messages; /* of a chat; owned */
+    size_t n_messages;
+    serve_prompt *prompts; /* or prompts; owned */
+    size_t n_prompts;
     spt_session_options session;
     spt_answer_options answer;
     const char *stops[SERVE_STOPS];
     int32_t stop_tokens[SERVE_STOP_TOKENS];
     spt_logit_bias *bias; /* owned */
-
-    /* The worker's. */
-    spt_session *running;
-    size_t prompt_tokens, tokens;
-    spt_buf text; /* of the answer, when it is not streamed */
-    cJSON *logprobs; /* entries, when they are asked for */
+    serve_choice *choices; /* copies of the first prompt, of the second ... */
+    int n_choices;
 
     /* Shared. */
-    job_state state;
+    int open; /* choices that have not ended */
     bool left; /* nobody waits for it any more */
-    spt_status status; /* of a failed one */
+    spt_status failed; /* the first of its choices that did, and why */
     spt_error err;
-    spt_finish finish;
     spt_buf out; /* chunks of a stream, or the whole answer */
-} serve_job;
+};
 
 /* What has happened since the start, for /metrics. */
 typedef struct serve_counts {
@@ -65,9 +86,9 @@ struct spt_serve {
     struct MHD_Daemon *daemon;
     pthread_t worker;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* any of what follows, or a job's shared part */
-    serve_job *first, *last; /* the queue */
-    int waiting, running;
+    pthread_cond_t changed; /* what follows, or a job's shared part */
+    serve_choice *first, *last; /* the queue */
+    int waiting, running; /* choices */
     bool stopping;
     long started; /* Unix seconds */
     unsigned long next_id;
@@ -79,12 +100,26 @@ spt_status spt_serve_request(spt_serve *serve, bool chat, const char *body,
                              size_t size, serve_job **job, spt_error *err);
 void spt_serve_job_free(serve_job *job);
 
-/* serve_reply.c: texts of answers. Events are given with the lock held. */
-void spt_serve_reply_event(serve_job *job, const spt_event *event);
+/* serve_fields.c: one field of it. */
+spt_status spt_serve_field(serve_job *job, const cJSON *item, spt_error *err);
+
+/* serve_prompt.c: what is to be answered. */
+spt_status spt_serve_read_prompt(serve_job *job, const cJSON *item,
+                                 spt_error *err);
+spt_status spt_serve_read_messages(serve_job *job, const cJSON *item,
+                                   spt_error *err);
+/* The tokens of a choice's prompt, the caller's (spt_free). */
+spt_status spt_serve_tokens(const serve_choice *choice, int32_t **tokens,
+                            size_t *count, spt_error *err);
+
+/* serve_reply.c: texts of answers, made with the lock held. */
+void spt_serve_reply_echo(serve_choice *choice, spt_text prompt);
+void spt_serve_reply_event(serve_choice *choice, const spt_event *event);
 void spt_serve_reply_end(serve_job *job);
 void spt_serve_reply_error(const spt_error *err, const char *type,
                            spt_buf *out);
-void spt_serve_reply_models(const spt_serve *serve, spt_buf *out);
+/* All of them (the one) as a list, or the one alone. */
+void spt_serve_reply_models(const spt_serve *serve, bool list, spt_buf *out);
 void spt_serve_reply_metrics(spt_serve *serve, spt_buf *out);
 
 /* serve_worker.c: the queue and who empties it. */

@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #include "serve_int.h"
+#include "session_int.h"
 
 static const char *reason_of(spt_finish finish)
 {
@@ -32,11 +33,22 @@ static cJSON *begin(const serve_job *job, const char *object)
     return root;
 }
 
-static cJSON *add_choice(cJSON *root, spt_finish finish)
+/* usage: null where it comes later. */
+static cJSON *begin_chunk(const serve_job *job)
+{
+    cJSON *root =
+        begin(job, job->chat ? "chat.completion.chunk" : "text_completion");
+    if (job->usage)
+        cJSON_AddNullToObject(root, "usage");
+    return root;
+}
+
+static cJSON *add_choice(cJSON *choices, const serve_choice *of,
+                         spt_finish finish)
 {
     cJSON *choice = cJSON_CreateObject();
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "choices"), choice);
-    cJSON_AddNumberToObject(choice, "index", 0);
+    cJSON_AddItemToArray(choices, choice);
+    cJSON_AddNumberToObject(choice, "index", of->index);
     if (finish == SPT_FINISH_NONE)
         cJSON_AddNullToObject(choice, "finish_reason");
     else
@@ -44,13 +56,20 @@ static cJSON *add_choice(cJSON *root, spt_finish finish)
     return choice;
 }
 
-static void add_usage(cJSON *root, const serve_job *job)
+/* A prompt counts once, however many answers it gets. */
+static void set_usage(cJSON *root, const serve_job *job)
 {
+    size_t prompt = 0, answer = 0;
+    for (int i = 0; i < job->n_choices; i++) {
+        answer += job->choices[i].tokens;
+        if (i % job->copies == 0)
+            prompt += job->choices[i].prompt_tokens;
+    }
+    cJSON_DeleteItemFromObject(root, "usage");
     cJSON *usage = cJSON_AddObjectToObject(root, "usage");
-    cJSON_AddNumberToObject(usage, "prompt_tokens", (double)job->prompt_tokens);
-    cJSON_AddNumberToObject(usage, "completion_tokens", (double)job->tokens);
-    cJSON_AddNumberToObject(usage, "total_tokens",
-                            (double)(job->prompt_tokens + job->tokens));
+    cJSON_AddNumberToObject(usage, "prompt_tokens", (double)prompt);
+    cJSON_AddNumberToObject(usage, "completion_tokens", (double)answer);
+    cJSON_AddNumberToObject(usage, "total_tokens", (double)(prompt + answer));
 }
 
 static void print(const cJSON *root, spt_buf *out)
@@ -71,33 +90,53 @@ static void print_chunk(cJSON *root, spt_buf *out)
     cJSON_Delete(root);
 }
 
-/* The token's text; a part of a character gives U+FFFD. */
-static void add_token(cJSON *entry, const serve_job *job, int32_t token)
+/* The token's text, and the bytes that it stands for: those of a part of a
+   character have no text of their own, which gives U+FFFD. */
+static void add_token(cJSON *entry, const serve_job *job, int32_t token,
+                      double logprob)
 {
-    char text[256] = {0};
-    size_t size = 0;
-    spt_error ignored;
-    spt_engine_decode(job->serve->options.engine, &token, 1, text,
-                      sizeof text - 1, &size, &ignored);
-    cJSON_AddStringToObject(entry, "token", text);
+    const spt_engine *engine = job->serve->options.engine;
+    const spt_text bytes = spt_tokenizer_bytes(engine->tokenizer, token, true);
+    spt_buf text = {0};
+    spt_tokenizer_decode(engine->tokenizer, &token, 1, true, &text);
+    spt_json_add_text(entry, "token", (spt_text){text.data, text.size});
+    spt_buf_free(&text);
+    cJSON_AddNumberToObject(entry, "logprob", logprob);
+    cJSON *list = cJSON_AddArrayToObject(entry, "bytes");
+    for (size_t i = 0; i < bytes.size; i++)
+        cJSON_AddItemToArray(list,
+                             cJSON_CreateNumber((unsigned char)bytes.data[i]));
 }
 
-/* One entry a token, as chat completions have it. */
-static cJSON *logprobs_of(const serve_job *job, const spt_event *event)
+/* Characters that begin in the text. */
+static size_t count_characters(spt_text text)
 {
+    size_t count = 0;
+    for (size_t i = 0; i < text.size; i++)
+        count += ((unsigned char)text.data[i] & 0xc0) != 0x80;
+    return count;
+}
+
+/* One entry a token, as chat completions have it, and where it begins. */
+static cJSON *logprobs_of(serve_choice *choice, const spt_event *event)
+{
+    const serve_job *job = choice->job;
+    const spt_tokenizer *tokenizer = job->serve->options.engine->tokenizer;
     cJSON *entries = cJSON_CreateArray();
     for (size_t i = 0; i < event->n_tokens; i++) {
         cJSON *entry = cJSON_CreateObject();
         cJSON_AddItemToArray(entries, entry);
-        add_token(entry, job, event->tokens[i]);
-        cJSON_AddNumberToObject(entry, "logprob", event->logprobs[i]);
+        add_token(entry, job, event->tokens[i], event->logprobs[i]);
+        if (!job->chat)
+            cJSON_AddNumberToObject(entry, "at", (double)choice->characters);
+        choice->characters += count_characters(
+            spt_tokenizer_bytes(tokenizer, event->tokens[i], false));
         cJSON *tops = cJSON_AddArrayToObject(entry, "top_logprobs");
         for (size_t t = 0; event->top && t < event->n_top; t++) {
             const spt_token_logprob *row = &event->top[i * event->n_top + t];
             cJSON *top = cJSON_CreateObject();
             cJSON_AddItemToArray(tops, top);
-            add_token(top, job, row->token);
-            cJSON_AddNumberToObject(top, "logprob", row->logprob);
+            add_token(top, job, row->token, row->logprob);
         }
     }
     return entries;
@@ -108,7 +147,13 @@ static const char *token_text(const cJSON *entry)
     return cJSON_GetStringValue(cJSON_GetObjectItem(entry, "token"));
 }
 
-/* The same as completions have it: lists beside each other. */
+static double number_in(const cJSON *entry, const char *field)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(entry, field));
+}
+
+/* The same as completions have it: lists beside each other. The token itself
+   is among its alternatives. */
 static cJSON *as_lists(const cJSON *entries)
 {
     const cJSON *entry, *top;
@@ -116,17 +161,22 @@ static cJSON *as_lists(const cJSON *entries)
     cJSON *tokens = cJSON_AddArrayToObject(lists, "tokens");
     cJSON *values = cJSON_AddArrayToObject(lists, "token_logprobs");
     cJSON *tops = cJSON_AddArrayToObject(lists, "top_logprobs");
+    cJSON *offsets = cJSON_AddArrayToObject(lists, "text_offset");
     cJSON_ArrayForEach(entry, entries)
     {
         cJSON *row = cJSON_CreateObject();
-        cJSON_AddItemToArray(tokens, cJSON_CreateString(token_text(entry)));
-        cJSON_AddItemToArray(
-            values, cJSON_CreateNumber(
-                        cJSON_GetObjectItem(entry, "logprob")->valuedouble));
-        cJSON_ArrayForEach(top, cJSON_GetObjectItem(entry, "top_logprobs"))
-            cJSON_AddNumberToObject(
-                row, token_text(top),
-                cJSON_GetObjectItem(top, "logprob")->valuedouble);
+        const char *text = token_text(entry);
+        double value = number_in(entry, "logprob");
+        cJSON_AddItemToArray(tokens, cJSON_CreateString(text));
+        cJSON_AddItemToArray(values, cJSON_CreateNumber(value));
+        cJSON_AddItemToArray(offsets,
+                             cJSON_CreateNumber(number_in(entry, "at")));
+        cJSON_ArrayForEach(top, cJSON_GetObjectItem(entry, "top_logprobs")) if (
+            !cJSON_GetObjectItemCaseSensitive(row, token_text(top)))
+            cJSON_AddNumberToObject(row, token_text(top),
+                                    number_in(top, "logprob"));
+        if (!cJSON_GetObjectItemCaseSensitive(row, text))
+            cJSON_AddNumberToObject(row, text, value);
         cJSON_AddItemToArray(tops, row);
     }
     return lists;
@@ -140,53 +190,64 @@ static void add_logprobs(cJSON *choice, const serve_job *job, cJSON *entries)
     } else if (job->chat) {
         cJSON *logprobs = cJSON_AddObjectToObject(choice, "logprobs");
         cJSON_AddItemToObject(logprobs, "content", entries);
+        cJSON_AddNullToObject(logprobs, "refusal");
     } else {
         cJSON_AddItemToObject(choice, "logprobs", as_lists(entries));
         cJSON_Delete(entries);
     }
 }
 
-static void reply_chunk(serve_job *job, spt_text text, bool first,
+static void reply_chunk(serve_choice *choice, spt_text text, bool first,
                         cJSON *entries, spt_finish finish)
 {
-    cJSON *root =
-        begin(job, job->chat ? "chat.completion.chunk" : "text_completion");
-    cJSON *choice = add_choice(root, finish);
+    serve_job *job = choice->job;
+    cJSON *root = begin_chunk(job);
+    cJSON *item =
+        add_choice(cJSON_AddArrayToObject(root, "choices"), choice, finish);
     if (job->chat) {
-        cJSON *delta = cJSON_AddObjectToObject(choice, "delta");
+        cJSON *delta = cJSON_AddObjectToObject(item, "delta");
         if (first)
             cJSON_AddStringToObject(delta, "role", "assistant");
         if (first || text.size)
             spt_json_add_text(delta, "content", text);
     } else {
-        spt_json_add_text(choice, "text", text);
+        spt_json_add_text(item, "text", text);
     }
-    add_logprobs(choice, job, entries);
+    add_logprobs(item, job, entries);
     print_chunk(root, &job->out);
 }
 
-void spt_serve_reply_event(serve_job *job, const spt_event *event)
+void spt_serve_reply_echo(serve_choice *choice, spt_text prompt)
 {
-    bool first = job->tokens == 0;
+    if (choice->job->stream)
+        reply_chunk(choice, prompt, false, NULL, SPT_FINISH_NONE);
+    else
+        spt_buf_add(&choice->text, prompt.data, prompt.size);
+}
+
+void spt_serve_reply_event(serve_choice *choice, const spt_event *event)
+{
+    const serve_job *job = choice->job;
+    bool first = choice->tokens == 0;
     cJSON *entries = job->answer.logprobs && event->logprobs
-                         ? logprobs_of(job, event)
+                         ? logprobs_of(choice, event)
                          : NULL;
-    job->tokens += event->n_tokens;
-    job->finish = event->finish;
+    choice->tokens += event->n_tokens;
+    choice->finish = event->finish;
     if (job->stream) {
         const spt_text text = {event->text, event->text_size};
         if (first && job->chat)
-            reply_chunk(job, (spt_text){"", 0}, true, NULL, SPT_FINISH_NONE);
+            reply_chunk(choice, (spt_text){"", 0}, true, NULL, SPT_FINISH_NONE);
         if (text.size || entries || event->finish != SPT_FINISH_NONE)
-            reply_chunk(job, text, false, entries, event->finish);
+            reply_chunk(choice, text, false, entries, event->finish);
         return;
     }
-    spt_buf_add(&job->text, event->text, event->text_size);
+    spt_buf_add(&choice->text, event->text, event->text_size);
     while (entries && entries->child) {
         cJSON *entry = cJSON_DetachItemFromArray(entries, 0);
-        if (!job->logprobs)
-            job->logprobs = cJSON_CreateArray();
-        cJSON_AddItemToArray(job->logprobs, entry);
+        if (!choice->logprobs)
+            choice->logprobs = cJSON_CreateArray();
+        cJSON_AddItemToArray(choice->logprobs, entry);
     }
     cJSON_Delete(entries);
 }
@@ -194,13 +255,29 @@ void spt_serve_reply_event(serve_job *job, const spt_event *event)
 static void end_stream(serve_job *job)
 {
     if (job->usage) {
-        cJSON *root =
-            begin(job, job->chat ? "chat.completion.chunk" : "text_completion");
+        cJSON *root = begin_chunk(job);
         cJSON_AddArrayToObject(root, "choices");
-        add_usage(root, job);
+        set_usage(root, job);
         print_chunk(root, &job->out);
     }
     spt_buf_puts(&job->out, "data: [DONE]\n\n");
+}
+
+static void end_choice(serve_choice *choice, cJSON *choices)
+{
+    const serve_job *job = choice->job;
+    const spt_text text = {choice->text.data, choice->text.size};
+    cJSON *item = add_choice(choices, choice, choice->finish);
+    if (job->chat) {
+        cJSON *message = cJSON_AddObjectToObject(item, "message");
+        cJSON_AddStringToObject(message, "role", "assistant");
+        spt_json_add_text(message, "content", text);
+        cJSON_AddNullToObject(message, "refusal");
+    } else {
+        spt_json_add_text(item, "text", text);
+    }
+    add_logprobs(item, job, choice->logprobs);
+    choice->logprobs = NULL;
 }
 
 void spt_serve_reply_end(serve_job *job)
@@ -209,19 +286,13 @@ void spt_serve_reply_end(serve_job *job)
         end_stream(job);
         return;
     }
-    const spt_text text = {job->text.data, job->text.size};
     cJSON *root = begin(job, job->chat ? "chat.completion" : "text_completion");
-    cJSON *choice = add_choice(root, job->finish);
-    if (job->chat) {
-        cJSON *message = cJSON_AddObjectToObject(choice, "message");
-        cJSON_AddStringToObject(message, "role", "assistant");
-        spt_json_add_text(message, "content", text);
-    } else {
-        spt_json_add_text(choice, "text", text);
+    cJSON *choices = cJSON_AddArrayToObject(root, "choices");
+    for (int i = 0; i < job->n_choices; i++) {
+        end_choice(&job->choices[i], choices);
+        job->out.failed |= job->choices[i].text.failed;
     }
-    add_logprobs(choice, job, job->logprobs);
-    job->logprobs = NULL;
-    add_usage(root, job);
+    set_usage(root, job);
     print(root, &job->out);
     cJSON_Delete(root);
 }
@@ -253,11 +324,14 @@ void spt_serve_reply_error(const spt_error *err, const char *type, spt_buf *out)
     cJSON_Delete(root);
 }
 
-void spt_serve_reply_models(const spt_serve *serve, spt_buf *out)
+void spt_serve_reply_models(const spt_serve *serve, bool list, spt_buf *out)
 {
-    cJSON *root = cJSON_CreateObject(), *model = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "object", "list");
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "data"), model);
+    cJSON *model = cJSON_CreateObject(), *root = model;
+    if (list) {
+        root = cJSON_CreateObject();
+        cJSON_AddStringToObject(root, "object", "list");
+        cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "data"), model);
+    }
     cJSON_AddStringToObject(model, "id", serve->options.model);
     cJSON_AddStringToObject(model, "object", "model");
     cJSON_AddNumberToObject(model, "created", (double)serve->started);

@@ -1,5 +1,5 @@
 /*
- * The thread that owns the engine. It takes waiting jobs while there is room,
+ * The thread that owns the engine. It takes what waits while there is room,
  * steps all running ones together, and lets finished ones go.
  */
 #include <stdio.h>
@@ -10,17 +10,19 @@
 
 typedef struct worker {
     spt_serve *serve;
-    serve_job **jobs; /* running */
+    serve_choice **choices; /* running */
     spt_session **sessions; /* of theirs, for a step */
     int count;
 } worker;
 
 static bool on_event(void *user, const spt_event *event)
 {
-    serve_job *job = user;
+    serve_choice *choice = user;
+    serve_job *job = choice->job;
     pthread_mutex_lock(&job->serve->lock);
-    spt_serve_reply_event(job, event);
-    bool cancel = job->left || job->serve->stopping || job->out.failed;
+    spt_serve_reply_event(choice, event);
+    bool cancel = job->left || job->failed != SPT_OK || job->out.failed ||
+                  job->serve->stopping;
     pthread_cond_broadcast(&job->serve->changed);
     pthread_mutex_unlock(&job->serve->lock);
     return cancel;
@@ -41,120 +43,137 @@ static void add_stats(spt_session_stats *sum, const spt_session_stats *s)
     }
 }
 
-/* The job is the connection's again, or nobody's. */
-static void let_go(serve_job *job, spt_status status, const spt_error *err)
+/* With the lock held: those of the job that wait, wait no more. */
+static void unqueue(serve_job *job)
 {
     spt_serve *serve = job->serve;
+    serve_choice **at = &serve->first;
+    serve->last = NULL;
+    while (*at) {
+        if ((*at)->job == job) {
+            *at = (*at)->next;
+            serve->waiting--;
+            job->open--;
+        } else {
+            serve->last = *at;
+            at = &(*at)->next;
+        }
+    }
+}
+
+/* With the lock held, when the last of its choices has ended. */
+static void close_job(serve_job *job)
+{
+    if (job->failed == SPT_OK)
+        spt_serve_reply_end(job);
+    if (job->failed == SPT_OK && job->out.failed)
+        job->failed =
+            spt_fail(&job->err, SPT_E_MEMORY, "answer: out of memory");
+}
+
+/* It has ended. Its job is the connection's again, or nobody's, when it was
+   the last; when it failed, the others need not go on. */
+static void let_go(serve_choice *choice, spt_status status,
+                   const spt_error *err)
+{
+    serve_job *job = choice->job;
+    spt_serve *serve = job->serve;
     spt_session_stats stats = {0};
-    if (job->running)
-        spt_session_statistics(job->running, &stats);
-    spt_session_close(job->running);
+    if (choice->running) {
+        spt_session_statistics(choice->running, &stats);
+        choice->finish = spt_session_finish(choice->running);
+    }
+    spt_session_close(choice->running);
     pthread_mutex_lock(&serve->lock);
     add_stats(&serve->counts.sum, &stats);
-    job->running = NULL;
-    job->status = status;
-    if (status != SPT_OK) {
-        job->err = *err;
-        serve->counts.failed++;
+    choice->running = NULL;
+    if (status == SPT_OK) {
+        serve->counts.requests[choice->finish]++;
     } else {
-        serve->counts.requests[job->finish]++;
-        spt_serve_reply_end(job);
+        serve->counts.failed++;
+        if (job->failed == SPT_OK) {
+            job->failed = status;
+            job->err = *err;
+            unqueue(job);
+        }
     }
-    job->state = JOB_DONE;
-    bool left = job->left;
+    if (--job->open == 0)
+        close_job(job);
+    bool nobodys = job->open == 0 && job->left;
     pthread_cond_broadcast(&serve->changed);
     pthread_mutex_unlock(&serve->lock);
-    if (left)
+    if (nobodys)
         spt_serve_job_free(job);
 }
 
-/* The chat as a text that is the caller's (spt_free). */
-static spt_status chat_text(const serve_job *job, char **text, size_t *size,
-                            spt_error *err)
+/* The prompt comes first in the answer; special tokens have no text there. */
+static spt_status echo(serve_choice *choice, const int32_t *tokens,
+                       size_t count, spt_error *err)
 {
-    spt_engine *engine = job->serve->options.engine;
-    size_t count = (size_t)cJSON_GetArraySize(job->messages), n = 0;
-    spt_chat_message *messages = spt_calloc(count, sizeof *messages);
-    const cJSON *item;
-    if (!messages)
-        return spt_fail(err, SPT_E_MEMORY, "messages: out of memory");
-    cJSON_ArrayForEach(item, job->messages) messages[n++] = (spt_chat_message){
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "role")),
-        cJSON_GetStringValue(
-            cJSON_GetObjectItemCaseSensitive(item, "content"))};
-    spt_status status =
-        spt_engine_chat(engine, messages, count, NULL, 0, size, err);
-    *text = status == SPT_OK ? spt_calloc(*size + 1, 1) : NULL;
-    if (*text)
-        status =
-            spt_engine_chat(engine, messages, count, *text, *size, size, err);
-    else if (status == SPT_OK)
-        status = spt_fail(err, SPT_E_MEMORY, "messages: out of memory");
-    spt_free(messages);
-    return status;
-}
-
-static spt_status sync_text(serve_job *job, const char *text, size_t size,
-                            spt_error *err)
-{
-    spt_serve *serve = job->serve;
-    size_t count = 0;
-    SPT_TRY(spt_engine_encode(serve->options.engine, text, size, !job->chat,
-                              job->chat, NULL, 0, &count, err));
-    if (count == 0 || count >= (size_t)serve->info.context)
-        return spt_fail(err, SPT_E_USAGE,
-                        "the prompt has %zu tokens, expected 1 to %d", count,
-                        serve->info.context - 1);
-    int32_t *tokens = spt_calloc(count, sizeof *tokens);
-    if (!tokens)
-        return spt_fail(err, SPT_E_MEMORY, "the prompt: out of memory");
-    spt_status status =
-        spt_engine_encode(serve->options.engine, text, size, !job->chat,
-                          job->chat, tokens, count, &count, err);
-    if (status == SPT_OK)
-        status = spt_session_sync(job->running, tokens, count, NULL, err);
-    spt_free(tokens);
-    job->prompt_tokens = count;
-    return status;
-}
-
-static spt_status begin(serve_job *job, spt_error *err)
-{
-    char *chat = NULL;
+    spt_serve *serve = choice->job->serve;
+    const spt_engine *engine = serve->options.engine;
     size_t size = 0;
-    SPT_TRY(spt_session_open(job->serve->options.engine, &job->session,
-                             &job->running, err));
-    spt_status status = SPT_OK;
-    if (job->chat)
-        status = chat_text(job, &chat, &size, err);
+    SPT_TRY(spt_engine_decode(engine, tokens, count, NULL, 0, &size, err));
+    char *text = spt_calloc(size + 1, 1);
+    if (!text)
+        return spt_fail(err, SPT_E_MEMORY, "echo: out of memory");
+    spt_status status =
+        spt_engine_decode(engine, tokens, count, text, size, &size, err);
+    pthread_mutex_lock(&serve->lock);
     if (status == SPT_OK)
-        status = sync_text(job, job->chat ? chat : job->prompt,
-                           job->chat ? size : strlen(job->prompt), err);
-    spt_free(chat);
-    SPT_TRY(status);
-    job->answer.event = on_event;
-    job->answer.user = job;
-    return spt_session_answer(job->running, &job->answer, err);
+        spt_serve_reply_echo(choice, (spt_text){text, size});
+    pthread_mutex_unlock(&serve->lock);
+    spt_free(text);
+    return status;
 }
 
-/* Waits for work; the next job of the queue where there is room; NULL. */
-static serve_job *take_job(worker *w)
+static spt_status begin(serve_choice *choice, spt_error *err)
+{
+    serve_job *job = choice->job;
+    int32_t *tokens = NULL;
+    spt_session_options session = job->session;
+    spt_answer_options answer = job->answer;
+    answer.event = on_event;
+    answer.user = choice;
+    /* The copies differ by their random numbers alone. */
+    session.sampling.seed += (uint64_t)(choice->index % job->copies);
+    SPT_TRY(spt_session_open(job->serve->options.engine, &session,
+                             &choice->running, err));
+    SPT_TRY(spt_serve_tokens(choice, &tokens, &choice->prompt_tokens, err));
+    spt_status status = spt_session_sync(choice->running, tokens,
+                                         choice->prompt_tokens, NULL, err);
+    if (status == SPT_OK && job->echo)
+        status = echo(choice, tokens, choice->prompt_tokens, err);
+    spt_free(tokens);
+    SPT_TRY(status);
+    return spt_session_answer(choice->running, &answer, err);
+}
+
+/* With the lock held: the first of the queue, or NULL. */
+static serve_choice *pop(spt_serve *serve)
+{
+    serve_choice *choice = serve->first;
+    if (!choice)
+        return NULL;
+    serve->first = choice->next;
+    serve->last = serve->first ? serve->last : NULL;
+    serve->waiting--;
+    return choice;
+}
+
+/* Waits for work; the next of the queue where there is room; NULL. */
+static serve_choice *take(worker *w)
 {
     spt_serve *serve = w->serve;
-    serve_job *job = NULL;
+    serve_choice *choice = NULL;
     pthread_mutex_lock(&serve->lock);
     while (!serve->first && !w->count && !serve->stopping)
         pthread_cond_wait(&serve->changed, &serve->lock);
-    if (serve->first && w->count < serve->options.sessions) {
-        job = serve->first;
-        serve->first = job->next;
-        serve->last = serve->first ? serve->last : NULL;
-        serve->waiting--;
-        serve->running++;
-        job->state = JOB_RUNS;
-    }
+    if (w->count < serve->options.sessions)
+        choice = pop(serve);
+    serve->running += choice != NULL;
     pthread_mutex_unlock(&serve->lock);
-    return job;
+    return choice;
 }
 
 static void drop(worker *w, int index)
@@ -162,20 +181,20 @@ static void drop(worker *w, int index)
     pthread_mutex_lock(&w->serve->lock);
     w->serve->running--;
     pthread_mutex_unlock(&w->serve->lock);
-    w->jobs[index] = w->jobs[--w->count];
+    w->choices[index] = w->choices[--w->count];
 }
 
-static void take_jobs(worker *w)
+static void take_all(worker *w)
 {
     spt_error err = {0};
-    serve_job *job;
-    while ((job = take_job(w)) != NULL) {
-        w->jobs[w->count++] = job;
-        spt_status status = begin(job, &err);
+    serve_choice *choice;
+    while ((choice = take(w)) != NULL) {
+        w->choices[w->count++] = choice;
+        spt_status status = begin(choice, &err);
         if (status == SPT_OK)
             continue;
         drop(w, w->count - 1);
-        let_go(job, status, &err);
+        let_go(choice, status, &err);
     }
 }
 
@@ -183,9 +202,11 @@ static void take_jobs(worker *w)
 static void cancel_left(worker *w)
 {
     pthread_mutex_lock(&w->serve->lock);
-    for (int i = 0; i < w->count; i++)
-        if (w->jobs[i]->left)
-            spt_session_cancel(w->jobs[i]->running);
+    for (int i = 0; i < w->count; i++) {
+        const serve_job *job = w->choices[i]->job;
+        if (job->left || job->failed != SPT_OK)
+            spt_session_cancel(w->choices[i]->running);
+    }
     pthread_mutex_unlock(&w->serve->lock);
 }
 
@@ -193,19 +214,19 @@ static void step(worker *w)
 {
     spt_error err = {0};
     for (int i = 0; i < w->count; i++)
-        w->sessions[i] = w->jobs[i]->running;
+        w->sessions[i] = w->choices[i]->running;
     cancel_left(w);
     spt_status status = spt_engine_step(w->serve->options.engine, w->sessions,
                                         (size_t)w->count, &err);
     if (status != SPT_OK)
         spt_log_line(&w->serve->options.log, "step failed: %s", err.text);
     for (int i = w->count - 1; i >= 0; i--) {
-        serve_job *job = w->jobs[i];
-        bool done = spt_session_finish(job->running) != SPT_FINISH_NONE;
+        serve_choice *choice = w->choices[i];
+        bool done = spt_session_finish(choice->running) != SPT_FINISH_NONE;
         if (!done && status == SPT_OK)
             continue;
         drop(w, i);
-        let_go(job, done ? SPT_OK : status, &err);
+        let_go(choice, done ? SPT_OK : status, &err);
     }
 }
 
@@ -222,30 +243,28 @@ static void *work(void *user)
     worker w = {.serve = user};
     size_t most = (size_t)w.serve->options.sessions;
     spt_error stopped = {SPT_E_CANCELLED, "the server is stopping"};
-    w.jobs = spt_calloc(most, sizeof *w.jobs);
+    serve_choice *rest;
+    w.choices = spt_calloc(most, sizeof *w.choices);
     w.sessions = spt_calloc(most, sizeof *w.sessions);
-    while (w.jobs && w.sessions && !is_stopping(w.serve)) {
-        take_jobs(&w);
+    while (w.choices && w.sessions && !is_stopping(w.serve)) {
+        take_all(&w);
         if (w.count)
             step(&w);
     }
     while (w.count) {
-        serve_job *job = w.jobs[w.count - 1];
+        rest = w.choices[w.count - 1];
         drop(&w, w.count - 1);
-        let_go(job, SPT_E_CANCELLED, &stopped);
-    }
-    pthread_mutex_lock(&w.serve->lock);
-    w.serve->stopping = true;
-    serve_job *rest = w.serve->first;
-    w.serve->first = w.serve->last = NULL;
-    w.serve->waiting = 0;
-    pthread_mutex_unlock(&w.serve->lock);
-    while (rest) {
-        serve_job *next = rest->next;
         let_go(rest, SPT_E_CANCELLED, &stopped);
-        rest = next;
     }
-    spt_free(w.jobs);
+    do {
+        pthread_mutex_lock(&w.serve->lock);
+        w.serve->stopping = true;
+        rest = pop(w.serve);
+        pthread_mutex_unlock(&w.serve->lock);
+        if (rest)
+            let_go(rest, SPT_E_CANCELLED, &stopped);
+    } while (rest);
+    spt_free(w.choices);
     spt_free(w.sessions);
     return NULL;
 }
@@ -274,9 +293,13 @@ spt_status spt_serve_submit(serve_job *job, spt_error *err)
     bool stopping = serve->stopping;
     if (!full && !stopping) {
         job->id = ++serve->next_id;
-        *(serve->last ? &serve->last->next : &serve->first) = job;
-        serve->last = job;
-        serve->waiting++;
+        job->open = job->n_choices;
+        for (int i = 0; i < job->n_choices; i++) {
+            serve_choice *choice = &job->choices[i];
+            *(serve->last ? &serve->last->next : &serve->first) = choice;
+            serve->last = choice;
+        }
+        serve->waiting += job->n_choices;
         pthread_cond_broadcast(&serve->changed);
     }
     pthread_mutex_unlock(&serve->lock);
@@ -292,7 +315,8 @@ void spt_serve_leave(serve_job *job)
 {
     spt_serve *serve = job->serve;
     pthread_mutex_lock(&serve->lock);
-    bool done = job->state == JOB_DONE;
+    unqueue(job);
+    bool done = job->open == 0;
     job->left = true;
     pthread_mutex_unlock(&serve->lock);
     if (done)
