@@ -29,6 +29,30 @@ try methods --arch sm90 --heads 64/8 --batch 64 --context 32768
 has "what does not fit is said without a table too" "$out" "does not fit"
 refused "a workload that no table has" 2 "--workload poetry" \
     methods --arch sm90 --heads 64/8 --workload poetry
+there=(--board rtx_5090 --model qwen3.8-27b --weights ud_q4_k_xl --batch 1
+    --context 1024 --engine llama.cpp --power-limit 450)
+try "${there[@]}" --drafter mtp --json
+main=$(query 'd.choices[5].target_us .. " " .. d.choices[5].speedup')
+try methods "${there[@]}" --workload mixed --json
+is "methods for another engine under a power cap" "$status" 0
+is "says both" "$(query 'd.engine .. " " .. d.power_limit_w')" "llama.cpp 450"
+is "and what the main command says" \
+    "$(query 'd.methods[3].target_us .. " " .. d.methods[3].speedup')" "$main"
+try why "${there[@]}" --drafter mtp --workload mixed --json
+is "why says the same" "$(query 'math.abs(d.lengths[1].verify_us /
+    '"${main% *}"' - 1) < 0.001 and math.abs(d.speedup / '"${main#* }"' - 1)
+    < 0.001')" true
+is "and its terms make up the engine's step" "$(query \
+    'all(d.lengths, function(l) local sum = 0
+         for _, us in next, l.terms_us do sum = sum + us end
+         return math.abs(sum / l.verify_us - 1) < 0.002 end)')" true
+try why "${there[@]}" --drafter mtp --workload mixed
+fits "why for another engine"
+has "which it names" "$out" "llama.cpp: costs"
+try codesign --arch sm90 --q-heads 32 --engine sglang --batch 1 --context 8192
+is "codesign for another engine" "$status" 0
+refused "KV of eight bits in our kernels" 2 "fp8" \
+    why --arch sm90 --heads 64/8 --kv-dtype fp8
 refused "no target" 2 "--model" methods --arch sm90
 refused "no board" 2 "--arch" methods --heads 64/8
 
@@ -66,6 +90,8 @@ is "a mixture of experts pays for experts" "$(query d.dear)" experts
 is "speculation ends at some batch" "$(query 'd.flips.batch_off ~= null')" true
 try why --board h200_sxm --model llama-3.1-8b
 fits why
+refused "a cap that nothing is known of" 2 "W" \
+    methods --board rtx_5090 --heads 64/8 --power-limit 100
 try prove --arch sm90 norm width=64 --device sim
 is "options may stand before the operator" "$status" 0
 try prove --arch sm90 --heads 1/1 --draft-length 1 --context 5 --mask tree \

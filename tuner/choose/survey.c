@@ -7,16 +7,71 @@
 #include "gen.h"
 #include "mem.h"
 
-spt_status spt_survey_open(spt_survey *s, const spt_survey_options *o,
-                           spt_error *err)
+/* To a drafter's board, where nobody says how far it is. */
+static const double default_link_us = 20;
+
+bool spt_survey_other_engine(const spt_survey_options *o)
 {
-    s->options = o;
+    return o->engine && strcmp(o->engine, "spectune") != 0;
+}
+
+static const char *dtype_of(const spt_survey_options *o)
+{
+    return o->dtype ? o->dtype : "bf16";
+}
+
+static const char *kv_dtype_of(const spt_survey_options *o)
+{
+    return o->kv_dtype ? o->kv_dtype : dtype_of(o);
+}
+
+/* Types of our kernels; of another engine only the KV's size counts. */
+static spt_status read_types(spt_survey *s, spt_error *err)
+{
+    const spt_survey_options *o = s->options;
+    spt_problem types = {0};
+    if (spt_survey_other_engine(o)) {
+        if (spt_kv_type_bytes(kv_dtype_of(o)) > 0)
+            return SPT_OK;
+        return spt_fail(err, SPT_E_USAGE,
+                        "--kv-dtype %s: expected bf16, fp16, fp8, q8_0 or q4_0",
+                        o->kv_dtype);
+    }
+    SPT_TRY(spt_problem_set_types(&types, dtype_of(o), o->kv_dtype, err));
+    s->dtype = types.dtype;
+    return SPT_OK;
+}
+
+/* Options that go together, or not. */
+static spt_status check_options(const spt_survey_options *o, spt_error *err)
+{
     if (!o->arch && !o->board)
         return spt_fail(err, SPT_E_USAGE,
                         "--arch: expected an architecture, or --board BOARD");
+    if (o->link_us >= 0 && !o->draft_board)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--link-us: expected --draft-board beside it");
+    return SPT_OK;
+}
+
+static spt_status open_board(spt_survey *s, bool compiles, spt_error *err)
+{
+    const spt_survey_options *o = s->options;
+    if (compiles && !spt_survey_other_engine(o))
+        return spt_builder_open(&s->builder, o->arch, o->board, &s->board, err);
     SPT_TRY(spt_gen_open(NULL, &s->builder.gen, err));
     SPT_TRY(spt_find_board(s->builder.gen, o->arch, o->board, &s->board, err));
     s->builder.board = &s->board;
+    return SPT_OK;
+}
+
+spt_status spt_survey_open(spt_survey *s, const spt_survey_options *o,
+                           bool compiles, spt_error *err)
+{
+    s->options = o;
+    SPT_TRY(check_options(o, err));
+    SPT_TRY(read_types(s, err));
+    SPT_TRY(open_board(s, compiles, err));
     if (o->acceptance)
         SPT_TRY(spt_acceptance_read(&s->acceptance, o->acceptance, err));
     SPT_TRY(spt_acceptance_read_all(&s->acceptance,
@@ -43,9 +98,14 @@ spt_status spt_survey_load(spt_survey *s, spt_target *target, spt_error *err)
 {
     const spt_survey_options *o = s->options;
     int q_heads, kv_heads;
-    if (!o->heads == !o->model)
+    if (!o->heads && !o->model)
         return spt_fail(err, SPT_E_USAGE,
-                        "--model: expected a model, or --heads Q/KV instead");
+                        "--heads: expected Q/KV, or --model MODEL");
+    if (o->heads && o->model)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--heads %s: expected no heads beside --model, which "
+                        "brings its own",
+                        o->heads);
     if (o->model && o->head_dim)
         return spt_fail(err, SPT_E_USAGE,
                         "--head-dim %lld: expected none beside --model, which "
@@ -59,39 +119,33 @@ spt_status spt_survey_load(spt_survey *s, spt_target *target, spt_error *err)
                                o->weights, target, err);
 }
 
-/* The model's pick of each number of rows, for the loads at hand. */
-static spt_status pick_kernels(spt_survey *s, spt_error *err)
+/* Engine, boards and the drafter's board. */
+static spt_status read_deployment(spt_survey *s, spt_deployment *where,
+                                  spt_error *err)
 {
     const spt_survey_options *o = s->options;
-    spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX];
-    spt_selection selection = {0};
-    size_t n = 0;
-    const spt_problem problem = {.q_heads = (int)s->target.q_heads,
-                                 .kv_heads = (int)s->target.kv_heads,
-                                 .head_dim = (int)s->target.head_dim,
-                                 .dtype = SPT_BF16,
-                                 .page_size = 16};
-    for (int b = 0; b < o->batches.count; b++)
-        for (int c = 0; c < o->contexts.count; c++)
-            cells[n++] = (spt_cell){s->batches[b], o->contexts.values[c]};
-    SPT_TRY(spt_select(&s->builder, &problem, cells, n, &selection, err));
-    spt_free(s->configs);
-    s->configs = spt_calloc(selection.count, sizeof *s->configs);
-    spt_status status =
-        s->configs ? SPT_OK : spt_fail(err, SPT_E_MEMORY, "out of memory");
-    for (size_t i = 0; status == SPT_OK && i < selection.count; i++) {
-        spt_kernel kernel = {0};
-        status =
-            spt_gen_describe(s->builder.gen, "verify_attention",
-                             &selection.configs[i], &s->board, &kernel, err);
-        if (status == SPT_OK)
-            s->configs[i] =
-                spt_select_model_config(&selection.configs[i], &kernel, 0);
-        spt_kernel_free(&kernel);
+    const char *home = spt_gen_root(s->builder.gen);
+    *where = (spt_deployment){.boards = o->boards > 1 ? (int)o->boards : 1,
+                              .link_us = o->link_us >= 0 ? o->link_us
+                                                         : default_link_us};
+    /* Shards need whole heads. */
+    if (s->target.q_heads % where->boards)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--tp %d: expected a divisor of the %lld query heads",
+                        where->boards, (long long)s->target.q_heads);
+    if (spt_survey_other_engine(o)) {
+        SPT_TRY(spt_serving_load(home, o->engine, &s->serving, err));
+        where->serving = &s->serving;
     }
-    s->kernels = (spt_kernels){.configs = s->configs, .count = selection.count};
-    spt_free(selection.configs);
-    return status;
+    if (o->draft_board) {
+        SPT_TRY(spt_find_board(s->builder.gen, NULL, o->draft_board,
+                               &s->draft_board, err));
+        where->draft_board = &s->draft_board;
+    }
+    if (o->power_limit > 0)
+        SPT_TRY(spt_power_load(home, s->board.name, o->power_limit,
+                               &where->power, err));
+    return SPT_OK;
 }
 
 spt_status spt_survey_take(spt_survey *s, const spt_target *target,
@@ -99,11 +153,13 @@ spt_status spt_survey_take(spt_survey *s, const spt_target *target,
 {
     const spt_survey_options *o = s->options;
     const char *home = spt_gen_root(s->builder.gen);
+    spt_deployment where;
     s->target = *target;
+    SPT_TRY(read_deployment(s, &where, err));
     for (int i = 0; i < o->drafters.count; i++)
         SPT_TRY(spt_drafter_make(home, o->drafters.values[i], &s->target,
                                  &s->drafters[i], err));
-    SPT_TRY(pick_kernels(s, err));
+    s->kernels = (spt_kernels){0};
     s->input = (spt_choose_input){
         .board = &s->board,
         .target = &s->target,
@@ -118,11 +174,68 @@ spt_status spt_survey_take(spt_survey *s, const spt_target *target,
                                                 SPT_LIST_MAX),
         .acceptance = &s->acceptance,
         .kernels = &s->kernels,
-        .kv_bytes = 2,
-        .kv_dtype = "bf16",
-        .effort = "estimate",
+        .kv_bytes = spt_kv_type_bytes(kv_dtype_of(o)),
+        .kv_dtype = kv_dtype_of(o),
+        .effort = o->effort ? o->effort : "estimate",
+        .where = where,
     };
     return SPT_OK;
+}
+
+spt_problem spt_survey_problem(const spt_survey *s, int page_size)
+{
+    return (spt_problem){.q_heads = (int)s->target.q_heads,
+                         .kv_heads = (int)s->target.kv_heads,
+                         .head_dim = (int)s->target.head_dim,
+                         .dtype = s->dtype,
+                         .page_size = page_size};
+}
+
+size_t spt_survey_cells(const spt_survey *s,
+                        spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX])
+{
+    const spt_survey_options *o = s->options;
+    size_t n = 0;
+    for (int b = 0; b < o->batches.count; b++)
+        for (int c = 0; c < o->contexts.count; c++)
+            cells[n++] = (spt_cell){s->batches[b], o->contexts.values[c]};
+    return n;
+}
+
+/* What the model wants to know of the selected configs, into s->configs. */
+static spt_status describe(spt_survey *s, const spt_selection *selection,
+                           spt_error *err)
+{
+    spt_free(s->configs);
+    s->configs = spt_calloc(selection->count, sizeof *s->configs);
+    spt_status status =
+        s->configs ? SPT_OK : spt_fail(err, SPT_E_MEMORY, "out of memory");
+    for (size_t i = 0; status == SPT_OK && i < selection->count; i++) {
+        spt_kernel kernel = {0};
+        status =
+            spt_gen_describe(s->builder.gen, "verify_attention",
+                             &selection->configs[i], &s->board, &kernel, err);
+        if (status == SPT_OK)
+            s->configs[i] =
+                spt_select_model_config(&selection->configs[i], &kernel, 0);
+        spt_kernel_free(&kernel);
+    }
+    return status;
+}
+
+spt_status spt_survey_pick_kernels(spt_survey *s, spt_error *err)
+{
+    spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX];
+    spt_selection selection = {0};
+    if (spt_survey_other_engine(s->options))
+        return SPT_OK;
+    const spt_problem problem = spt_survey_problem(s, 16);
+    SPT_TRY(spt_select(&s->builder, &problem, cells, spt_survey_cells(s, cells),
+                       &selection, err));
+    spt_status status = describe(s, &selection, err);
+    s->kernels = (spt_kernels){.configs = s->configs, .count = selection.count};
+    spt_free(selection.configs);
+    return status;
 }
 
 spt_status spt_survey_workload(spt_survey *s, const char *workload,
@@ -152,5 +265,6 @@ spt_step spt_survey_step(const spt_survey *s, int batch, int64_t context)
                       .kernels = &s->kernels,
                       .kv_bytes = s->input.kv_bytes,
                       .batch = batch,
-                      .context = (double)context};
+                      .context = (double)context,
+                      .where = s->input.where};
 }

@@ -8,16 +8,17 @@
 
 #include "boards.h"
 #include "commands.h"
+#include "deployment.h"
 #include "json.h"
 #include "options.h"
 #include "pick.h"
 #include "show.h"
-#include "survey.h"
+#include "survey_command.h"
 
 typedef struct job {
-    spt_survey survey;
-    int q_heads;
-    const char *model, *workload;
+    spt_survey *survey;
+    int64_t q_heads;
+    const char *workload;
     const spt_table *table; /* of the drafter on the workload */
     bool borrowed; /* it is another target's */
 } job;
@@ -43,11 +44,12 @@ static bool is_design(int q_heads, int kv_heads)
 static spt_status make_target(job *j, int kv_heads, spt_target *target,
                               spt_error *err)
 {
-    const spt_survey_options *o = j->survey.options;
+    const spt_survey_options *o = j->survey->options;
     if (!o->model)
-        return spt_target_stand_in(j->q_heads, kv_heads, spt_survey_head_dim(o),
-                                   o->weights, target, err);
-    SPT_TRY(spt_target_load(spt_gen_root(j->survey.builder.gen), o->model,
+        return spt_target_stand_in((int)j->q_heads, kv_heads,
+                                   spt_survey_head_dim(o), o->weights, target,
+                                   err);
+    SPT_TRY(spt_target_load(spt_gen_root(j->survey->builder.gen), o->model,
                             o->weights, target, err));
     if (target->kv_rank)
         return spt_fail(err, SPT_E_USAGE,
@@ -61,9 +63,9 @@ static spt_status make_target(job *j, int kv_heads, spt_target *target,
 
 static spt_status find_table(job *j, spt_error *err)
 {
-    const spt_drafter *drafter = &j->survey.drafters[0];
-    spt_choose_input any = j->survey.input;
-    spt_target nobody = j->survey.target;
+    const spt_drafter *drafter = &j->survey->drafters[0];
+    spt_choose_input any = j->survey->input;
+    spt_target nobody = j->survey->target;
     j->table = spt_choose_table(&any, drafter, j->workload, &j->borrowed);
     /* A new design has no acceptance of its own: that of any target. */
     nobody.stand_in = true;
@@ -80,7 +82,7 @@ static spt_status find_table(job *j, spt_error *err)
 
 static void weigh(const job *j, int batch, int64_t context, design *d)
 {
-    const spt_survey *s = &j->survey;
+    const spt_survey *s = j->survey;
     const spt_drafter *drafter = &s->drafters[0];
     spt_step step = spt_survey_step(s, batch, context);
     const char *evidence;
@@ -106,14 +108,15 @@ static void weigh(const job *j, int batch, int64_t context, design *d)
 /* All loads of all designs, in the order of divisors, batches, contexts. */
 static spt_status weigh_all(job *j, design *designs, spt_error *err)
 {
-    spt_survey *s = &j->survey;
+    spt_survey *s = j->survey;
     size_t n = 0;
-    for (int kv = j->q_heads; kv >= 1; kv--) {
+    for (int kv = (int)j->q_heads; kv >= 1; kv--) {
         spt_target target;
-        if (!is_design(j->q_heads, kv))
+        if (!is_design((int)j->q_heads, kv))
             continue;
         SPT_TRY(make_target(j, kv, &target, err));
         SPT_TRY(spt_survey_take(s, &target, err));
+        SPT_TRY(spt_survey_pick_kernels(s, err));
         SPT_TRY(spt_survey_workload(s, j->workload, err));
         SPT_TRY(find_table(j, err));
         for (int b = 0; b < s->options->batches.count; b++)
@@ -151,20 +154,22 @@ static void print_row(const design *d)
 
 static void print_designs(const job *j, const design *designs)
 {
-    const spt_survey *s = &j->survey;
+    const spt_survey *s = j->survey;
     int loads = s->options->batches.count * s->options->contexts.count;
-    int n = count_designs(j->q_heads);
+    int n = count_designs((int)j->q_heads);
     char text[500], context[24];
     spt_print_labelled("board", s->board.title);
-    snprintf(text, sizeof text, "%s, %d query heads, head dim %lld, %s",
-             s->options->model ? s->target.name : "stand-in", j->q_heads,
-             (long long)s->target.head_dim, s->target.weights);
+    snprintf(text, sizeof text, "%s, %lld query heads, head dim %lld, %s",
+             s->options->model ? s->target.name : "stand-in",
+             (long long)j->q_heads, (long long)s->target.head_dim,
+             s->target.weights);
     spt_print_labelled("model", text);
     snprintf(text, sizeof text, "%s; %s on %s: %s with %s%s; %s",
              s->drafters[0].shape, s->drafters[0].name, j->workload,
              j->table->drafter, j->table->target,
              j->borrowed ? " (another target's)" : "", j->table->source);
     spt_print_labelled("drafter", text);
+    spt_survey_print_where(s);
     for (int load = 0; load < loads; load++) {
         int64_t tokens =
             s->options->contexts.values[load % s->options->contexts.count];
@@ -182,13 +187,13 @@ static void print_designs(const job *j, const design *designs)
 
 static cJSON *design_json(const job *j, const design *d, int load)
 {
-    const spt_survey_options *options = j->survey.options;
+    const spt_survey_options *options = j->survey->options;
     cJSON *o = cJSON_CreateObject();
     cJSON_AddNumberToObject(o, "kv_heads", d->kv_heads);
     cJSON_AddNumberToObject(o, "group", d->group);
     cJSON_AddNumberToObject(o, "kv_token_bytes", d->token_bytes);
     cJSON_AddNumberToObject(o, "batch",
-                            j->survey.batches[load / options->contexts.count]);
+                            j->survey->batches[load / options->contexts.count]);
     cJSON_AddNumberToObject(
         o, "context",
         (double)options->contexts.values[load % options->contexts.count]);
@@ -214,37 +219,41 @@ static cJSON *design_json(const job *j, const design *d, int load)
 
 static cJSON *designs_json(const job *j, const design *designs)
 {
-    const spt_survey_options *options = j->survey.options;
+    const spt_survey_options *options = j->survey->options;
     int loads = options->batches.count * options->contexts.count;
-    int n = count_designs(j->q_heads) * loads;
+    int n = count_designs((int)j->q_heads) * loads;
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "schema", "spectune.codesign/1");
-    cJSON_AddStringToObject(o, "board", j->survey.board.name);
+    cJSON_AddStringToObject(o, "board", j->survey->board.name);
     cJSON_AddStringToObject(o, "model",
-                            options->model ? j->survey.target.name : "");
-    cJSON_AddNumberToObject(o, "q_heads", j->q_heads);
-    cJSON_AddStringToObject(o, "drafter", j->survey.drafters[0].name);
+                            options->model ? j->survey->target.name : "");
+    cJSON_AddNumberToObject(o, "q_heads", (double)j->q_heads);
+    cJSON_AddStringToObject(o, "drafter", j->survey->drafters[0].name);
     cJSON_AddStringToObject(o, "workload", j->workload);
+    spt_deployment_json(&j->survey->input.where, o);
     cJSON *list = cJSON_AddArrayToObject(o, "designs");
     for (int i = 0; i < n; i++)
         cJSON_AddItemToArray(list, design_json(j, &designs[i], i % loads));
     return o;
 }
 
-static spt_status run(job *j, const spt_survey_options *o, bool json,
+static spt_status run(spt_survey *s, const spt_survey_ask *ask, void *user,
                       spt_error *err)
 {
+    job *j = user;
+    const spt_survey_options *o = s->options;
     if (j->q_heads < 1)
         return spt_fail(err, SPT_E_USAGE,
                         "--q-heads: expected the number of query heads");
-    SPT_TRY(spt_survey_open(&j->survey, o, err));
-    size_t count = (size_t)count_designs(j->q_heads) *
+    j->survey = s;
+    j->workload = ask->workload;
+    size_t count = (size_t)count_designs((int)j->q_heads) *
                    (size_t)o->batches.count * (size_t)o->contexts.count;
     design *designs = spt_calloc(count, sizeof *designs);
     if (!designs)
         return spt_fail(err, SPT_E_MEMORY, "codesign: out of memory");
     spt_status status = weigh_all(j, designs, err);
-    if (status == SPT_OK && json)
+    if (status == SPT_OK && ask->json)
         spt_print_json(designs_json(j, designs));
     else if (status == SPT_OK)
         print_designs(j, designs);
@@ -254,41 +263,28 @@ static spt_status run(job *j, const spt_survey_options *o, bool json,
 
 int spt_cmd_codesign(int argc, char **argv)
 {
-    bool json = false;
-    int64_t q_heads = 0;
-    static job j;
+    job j = {0};
     spt_survey_options o = {
+        .link_us = -1,
         .batches = {2, {1, 16}},
         .contexts = {2, {8192, 65536}},
         .drafters = {.count = 1, .values = {"eagle3"}},
     };
-    j.workload = "code";
-    const spt_option options[] = {
-        {"q-heads", 0, SPT_OPTION_INT, &q_heads, "N", "query heads", 1, 1024},
-#define SPT_SURVEY_OPTION SPT_SURVEY_ROW
-#include "survey.def"
-#undef SPT_SURVEY_OPTION
+    const spt_option own[] = {
+        {"q-heads", 0, SPT_OPTION_INT, &j.q_heads, "N", "query heads", 1, 1024},
         {"drafter", 0, SPT_OPTION_TEXT, &o.drafters.values[0], "NAME",
          "drafter to design for (eagle3)", 0, 0},
-        {"workload", 0, SPT_OPTION_TEXT, &j.workload, "NAME",
-         "what is written: a word of the acceptance tables (code)", 0, 0},
-        {"json", 0, SPT_OPTION_FLAG, &json, NULL, "print one JSON object", 0,
-         0},
     };
-    const spt_usage usage = {
-        .command = "spectune codesign",
+    const spt_survey_command command = {
+        .name = "spectune codesign",
         .summary = "For a model that is still designed: over the number of KV "
                    "heads, the KV's size, the best draft length, and the "
                    "block to train a drafter for.",
-        .options = options,
-        .count = sizeof options / sizeof *options,
+        .own = own,
+        .n_own = sizeof own / sizeof *own,
+        .options = &o,
+        .run = run,
+        .user = &j,
     };
-    int code = spt_options(&usage, argc, argv, NULL);
-    if (code >= 0)
-        return code;
-    spt_error err = {0};
-    j.q_heads = (int)q_heads;
-    spt_status status = run(&j, &o, json, &err);
-    spt_survey_close(&j.survey);
-    return status == SPT_OK ? 0 : spt_exit_error("spectune codesign", &err);
+    return spt_survey_main(&command, argc, argv);
 }

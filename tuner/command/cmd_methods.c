@@ -7,11 +7,12 @@
 
 #include "boards.h"
 #include "commands.h"
+#include "deployment.h"
 #include "json.h"
 #include "methods.h"
 #include "options.h"
 #include "show.h"
-#include "survey.h"
+#include "survey_command.h"
 
 /* Drafts that every method's time is shown for, so that they compare. */
 enum { COMMON_LENGTH = 4 };
@@ -56,6 +57,7 @@ static void print_head(const table *t)
         t->workload,
         spt_time_text(spt_step_target_us(&t->step, &evidence), us, sizeof us));
     spt_print_labelled("load", text);
+    spt_survey_print_where(t->survey);
 }
 
 static void print_row(const table *t, size_t i)
@@ -95,6 +97,9 @@ static void print_words(const table *t, size_t i)
     else
         snprintf(text, sizeof text, "%s", c->reason);
     spt_print_labelled("  evidence", text);
+    if (c->known)
+        spt_print_labelled("  tree",
+                           spt_tree_text(&c->tree, text, sizeof text));
 }
 
 static void print_table(const table *t)
@@ -160,32 +165,32 @@ static cJSON *table_json(const table *t)
     cJSON_AddNumberToObject(o, "batch", t->step.batch);
     cJSON_AddNumberToObject(o, "context", t->step.context);
     cJSON_AddStringToObject(o, "workload", t->workload);
+    spt_deployment_json(&t->survey->input.where, o);
     cJSON *list = cJSON_AddArrayToObject(o, "methods");
     for (size_t i = 0; i < t->survey->input.n_drafters; i++)
         cJSON_AddItemToArray(list, method_json(t, i));
     return o;
 }
 
-static spt_status run(spt_survey *survey, const spt_survey_options *o,
-                      const char *workload, bool json, spt_error *err)
+static spt_status run(spt_survey *survey, const spt_survey_ask *ask, void *user,
+                      spt_error *err)
 {
-    spt_target target;
     spt_choices choices;
     cJSON *root = NULL;
     spt_method_words words[SPT_METHOD_COUNT];
-    SPT_TRY(spt_survey_open(survey, o, err));
-    SPT_TRY(spt_survey_load(survey, &target, err));
-    SPT_TRY(spt_survey_take(survey, &target, err));
-    SPT_TRY(spt_survey_workload(survey, workload, err));
+    (void)user;
+    SPT_TRY(spt_survey_begin(survey, ask->workload, err));
+    /* Of several loads the first counts. */
+    survey->input.n_batches = survey->input.n_contexts = 1;
     spt_status status =
         spt_methods_read(spt_gen_root(survey->builder.gen), &root, words, err);
     if (status == SPT_OK)
         status = spt_choose(&survey->input, &choices, err);
     if (status == SPT_OK) {
-        const table t = {
-            survey, &choices, words, workload,
-            spt_survey_step(survey, survey->batches[0], o->contexts.values[0])};
-        if (json)
+        const table t = {survey, &choices, words, ask->workload,
+                         spt_survey_step(survey, survey->batches[0],
+                                         survey->input.contexts[0])};
+        if (ask->json)
             spt_print_json(table_json(&t));
         else
             print_table(&t);
@@ -197,41 +202,27 @@ static spt_status run(spt_survey *survey, const spt_survey_options *o,
 
 int spt_cmd_methods(int argc, char **argv)
 {
-    bool json = false;
-    const char *workload = "code";
     spt_survey_options o = {
+        .link_us = -1,
         .batches = {1, {1}},
         .contexts = {1, {8192}},
         .drafters = {.count = 6,
                      .values = {"external", "eagle3", "mtp", "dflash", "dspark",
                                 "ngram"}},
     };
-    const spt_option options[] = {
-#define SPT_SURVEY_OPTION SPT_SURVEY_ROW
-#include "survey.def"
-#undef SPT_SURVEY_OPTION
+    const spt_option own[] = {
         {"heads", 0, SPT_OPTION_TEXT, &o.heads, "Q/KV",
          "query heads / KV heads, for a stand-in", 0, 0},
-        {"workload", 0, SPT_OPTION_TEXT, &workload, "NAME",
-         "what is written: a word of the acceptance tables (code)", 0, 0},
-        {"json", 0, SPT_OPTION_FLAG, &json, NULL, "print one JSON object", 0,
-         0},
     };
-    const spt_usage usage = {
-        .command = "spectune methods",
+    const spt_survey_command command = {
+        .name = "spectune methods",
         .summary = "Shows the drafting methods side by side for a target: "
                    "needs, training, time, expected length, speedup. Of "
                    "several batches or contexts the first counts.",
-        .options = options,
-        .count = sizeof options / sizeof *options,
+        .own = own,
+        .n_own = sizeof own / sizeof *own,
+        .options = &o,
+        .run = run,
     };
-    int code = spt_options(&usage, argc, argv, NULL);
-    if (code >= 0)
-        return code;
-    spt_error err = {0};
-    spt_survey survey = {0};
-    o.batches.count = o.contexts.count = 1;
-    spt_status status = run(&survey, &o, workload, json, &err);
-    spt_survey_close(&survey);
-    return status == SPT_OK ? 0 : spt_exit_error("spectune methods", &err);
+    return spt_survey_main(&command, argc, argv);
 }

@@ -38,7 +38,7 @@ static int parse(int argc, char **argv, prove_options *o)
         {"page-size", 0, SPT_OPTION_INT, &o->page_size, "N",
          "tokens per KV page, 0 = contiguous (16)", 0, 65536},
         {"context", 0, SPT_OPTION_INTS, &o->contexts, "LIST",
-         "KV tokens before the draft block (0,5,509,1041)", 0, 1 << 24},
+         "KV tokens before the draft block", 0, 1 << 24},
         {"mask", 0, SPT_OPTION_CHOICE, &o->mask, "chain|tree",
          "shape of the draft block (chain)", 0, 0},
         {"window", 0, SPT_OPTION_INT, &o->window, "N",

@@ -9,11 +9,12 @@
 
 #include "boards.h"
 #include "commands.h"
+#include "deployment.h"
 #include "json.h"
 #include "options.h"
 #include "pick.h"
 #include "show.h"
-#include "survey.h"
+#include "survey_command.h"
 
 enum { SHOWN_MAX = 6, BATCH_MAX = 4096, CONTEXT_MAX = 1 << 22 };
 
@@ -267,6 +268,7 @@ static void print_account(const account *a)
              a->workload, a->table->drafter, a->table->target,
              a->borrowed ? " (another target's)" : "");
     spt_print_labelled("load", text);
+    spt_survey_print_where(a->survey);
     snprintf(text, sizeof text, "D = %d, %.2f times plain decoding",
              a->pick.draft_length, a->pick.speedup);
     spt_print_labelled("choice", text);
@@ -314,6 +316,7 @@ static cJSON *account_json(const account *a)
     cJSON_AddStringToObject(o, "model", a->step.target->name);
     cJSON_AddStringToObject(o, "drafter", a->drafter->name);
     cJSON_AddStringToObject(o, "workload", a->workload);
+    spt_deployment_json(&a->survey->input.where, o);
     cJSON_AddNumberToObject(o, "batch", a->step.batch);
     cJSON_AddNumberToObject(o, "context", a->step.context);
     cJSON_AddNumberToObject(o, "draft_length", a->pick.draft_length);
@@ -333,22 +336,25 @@ static cJSON *account_json(const account *a)
     return o;
 }
 
-static spt_status run(spt_survey *s, const spt_survey_options *o,
-                      const char *workload, bool json, spt_error *err)
+static spt_status run(spt_survey *s, const spt_survey_ask *ask, void *user,
+                      spt_error *err)
 {
-    spt_target target;
-    SPT_TRY(spt_survey_open(s, o, err));
-    SPT_TRY(spt_survey_load(s, &target, err));
-    SPT_TRY(spt_survey_take(s, &target, err));
-    SPT_TRY(spt_survey_workload(s, workload, err));
-    account a = {.survey = s, .drafter = &s->drafters[0], .workload = workload};
-    a.step = spt_survey_step(s, s->batches[0], o->contexts.values[0]);
-    a.table = spt_choose_table(&s->input, a.drafter, workload, &a.borrowed);
+    (void)user;
+    SPT_TRY(spt_survey_begin(s, ask->workload, err));
+    account a = {
+        .survey = s, .drafter = &s->drafters[0], .workload = ask->workload};
+    a.step = spt_survey_step(s, s->batches[0], s->input.contexts[0]);
+    a.table = spt_choose_table(&s->input, a.drafter, a.workload, &a.borrowed);
     if (!a.table)
         return spt_fail(err, SPT_E_USAGE,
                         "--drafter %s: no acceptance table for %s on %s, "
                         "expected --acceptance FILE with one",
-                        a.drafter->name, s->target.name, workload);
+                        a.drafter->name, s->target.name, a.workload);
+    const spt_serving *serving = s->input.where.serving;
+    if (serving && !spt_serving_has(serving, a.drafter->method))
+        return spt_fail(err, SPT_E_USAGE,
+                        "--drafter %s: expected a method that %s has",
+                        a.drafter->name, serving->name);
     a.pick = spt_pick_length(&a.step, a.drafter, a.table);
     if (a.pick.draft_length < 0)
         return spt_fail(err, SPT_E_UNSUPPORTED,
@@ -356,7 +362,7 @@ static spt_status run(spt_survey *s, const spt_survey_options *o,
                         s->target.name, a.step.batch, (long long)a.step.context,
                         s->board.name);
     make_account(&a);
-    if (json)
+    if (ask->json)
         spt_print_json(account_json(&a));
     else
         print_account(&a);
@@ -365,40 +371,27 @@ static spt_status run(spt_survey *s, const spt_survey_options *o,
 
 int spt_cmd_why(int argc, char **argv)
 {
-    bool json = false;
-    const char *workload = "code";
     spt_survey_options o = {
+        .link_us = -1,
         .batches = {1, {1}},
         .contexts = {1, {8192}},
         .drafters = {.count = 1, .values = {"eagle3"}},
     };
-    const spt_option options[] = {
-#define SPT_SURVEY_OPTION SPT_SURVEY_ROW
-#include "survey.def"
-#undef SPT_SURVEY_OPTION
+    const spt_option own[] = {
         {"heads", 0, SPT_OPTION_TEXT, &o.heads, "Q/KV",
          "query heads / KV heads, for a stand-in", 0, 0},
         {"drafter", 0, SPT_OPTION_TEXT, &o.drafters.values[0], "NAME",
          "the drafter (eagle3)", 0, 0},
-        {"workload", 0, SPT_OPTION_TEXT, &workload, "NAME",
-         "what is written: a word of the acceptance tables (code)", 0, 0},
-        {"json", 0, SPT_OPTION_FLAG, &json, NULL, "print one JSON object", 0,
-         0},
     };
-    const spt_usage usage = {
-        .command = "spectune why",
+    const spt_survey_command command = {
+        .name = "spectune why",
         .summary = "Takes one choice of draft length apart: what the step's "
                    "time is made of, which part makes longer drafts dear, and "
                    "what would change the answer.",
-        .options = options,
-        .count = sizeof options / sizeof *options,
+        .own = own,
+        .n_own = sizeof own / sizeof *own,
+        .options = &o,
+        .run = run,
     };
-    int code = spt_options(&usage, argc, argv, NULL);
-    if (code >= 0)
-        return code;
-    spt_error err = {0};
-    spt_survey survey = {0};
-    spt_status status = run(&survey, &o, workload, json, &err);
-    spt_survey_close(&survey);
-    return status == SPT_OK ? 0 : spt_exit_error("spectune why", &err);
+    return spt_survey_main(&command, argc, argv);
 }

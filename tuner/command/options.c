@@ -326,6 +326,21 @@ void spt_print_wrapped(const char *text, int column, int indent)
     putchar('\n');
 }
 
+/* What an option is for; of a list also what stands when it is not given. */
+static void print_help(const spt_option *o, int column)
+{
+    char text[400];
+    const spt_ints *list = o->value;
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", o->help);
+    bool shown = o->kind == SPT_OPTION_INTS && list->count > 0;
+    for (int i = 0; shown && i < list->count && used < sizeof text - 24; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld",
+                                 i ? "," : " (", (long long)list->values[i]);
+    if (shown)
+        snprintf(text + used, sizeof text - used, ")");
+    spt_print_wrapped(text, column, column);
+}
+
 void spt_options_help(const spt_usage *usage)
 {
     enum { COLUMN = 26 };
@@ -348,7 +363,7 @@ void spt_options_help(const spt_usage *usage)
             printf("\n%*s", COLUMN, "");
         else
             printf("%*s", COLUMN - width, "");
-        spt_print_wrapped(o->help, COLUMN, COLUMN);
+        print_help(o, COLUMN);
     }
     printf("  %-*sthis text\n", COLUMN - 2, "-h, --help");
     if (usage->epilogue) {

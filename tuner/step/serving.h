@@ -10,6 +10,7 @@
 
 #include "board.h"
 #include "drafter.h"
+#include "step_terms.h"
 #include "target.h"
 
 /*
@@ -87,6 +88,13 @@ double spt_serving_restore_us(const spt_load *load, double running,
  * those that wait or that the engine verifies apart, drafting, verification,
  * restoring.
  */
+/*
+ * The same step without a drafter, by terms. Reading and arithmetic overlap
+ * over a whole forward: its time is shared out by what each part would take
+ * alone.
+ */
+void spt_serving_verify_terms(const spt_load *load, int draft_length,
+                              spt_step_terms *terms);
 double spt_serving_tree_us(const spt_load *load, const spt_draft_tree *tree);
 double spt_serving_step_us(const spt_load *load, int draft_length);
 

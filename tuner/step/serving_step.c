@@ -122,37 +122,84 @@ static double reduce_us(const spt_load *l, int boards, double rows,
            2 * bytes * (boards - 1) / boards / (link * 1e3);
 }
 
-/* A forward of target or draft model; layer_us: of its engine's layers. */
+/* A forward's reading and arithmetic by what it is for: KV holds linear
+   states too. */
+typedef struct forward_work {
+    work of[SPT_TERM_COUNT];
+} forward_work;
+
+static void add_model(forward_work *f, const spt_load *l, const spt_target *t,
+                      double running, double rows)
+{
+    add_weights(&f->of[SPT_TERM_WEIGHTS], l, spt_target_mixer_params(t),
+                t->attention_bits, rows);
+    add_weights(&f->of[SPT_TERM_WEIGHTS], l, spt_target_dense_params(t),
+                t->experts ? t->attention_bits : t->layer_bits, rows);
+    add_weights(&f->of[SPT_TERM_HEAD], l, (double)t->vocab * (double)t->hidden,
+                t->head_bits, rows);
+    if (t->experts)
+        add_experts(&f->of[SPT_TERM_EXPERTS], l, t, running, rows);
+    add_context(&f->of[SPT_TERM_KV], l, t, running, rows);
+}
+
+/* A forward of target or draft model, by terms; layer_us: of its engine's
+   layers. */
+static void forward_terms(const spt_load *l, const spt_target *t, int boards,
+                          double running, double rows, double layer_us,
+                          spt_step_terms *terms)
+{
+    forward_work f = {0};
+    work all = {0};
+    double alone[SPT_TERM_COUNT] = {0}, sum = 0;
+    double host = t == l->target ? away(l) : 0;
+    add_model(&f, l, t, running, rows);
+    for (int i = 0; i < SPT_TERM_COUNT; i++) {
+        all.bytes += f.of[i].bytes;
+        all.kv += f.of[i].kv;
+        all.cycles += f.of[i].cycles;
+        all.flop += f.of[i].flop;
+        alone[i] = work_us(&f.of[i], l, boards, host);
+        sum += alone[i];
+    }
+    double together = work_us(&all, l, boards, host);
+    for (int i = 0; i < SPT_TERM_COUNT; i++)
+        terms->us[i] += sum > 0 ? together * alone[i] / sum : 0;
+    terms->us[SPT_TERM_SMALL] += (double)t->layers * layer_us;
+    terms->us[SPT_TERM_EXPERTS] +=
+        (double)t->moe_layers * l->serving->expert_layer_us;
+    terms->us[SPT_TERM_REDUCE] +=
+        (double)t->layers * reduce_us(l, boards, rows, (double)t->hidden);
+}
+
 static double forward_us(const spt_load *l, const spt_target *t, int boards,
                          double running, double rows, double layer_us)
 {
-    work w = {0};
-    add_weights(&w, l, spt_target_mixer_params(t), t->attention_bits, rows);
-    add_weights(&w, l, spt_target_dense_params(t),
-                t->experts ? t->attention_bits : t->layer_bits, rows);
-    add_weights(&w, l, (double)t->vocab * (double)t->hidden, t->head_bits,
-                rows);
-    if (t->experts)
-        add_experts(&w, l, t, running, rows);
-    add_context(&w, l, t, running, rows);
-    return work_us(&w, l, boards, t == l->target ? away(l) : 0) +
-           (double)t->layers *
-               (layer_us + reduce_us(l, boards, rows, (double)t->hidden)) +
-           (double)t->moe_layers * l->serving->expert_layer_us;
+    spt_step_terms terms = {0};
+    forward_terms(l, t, boards, running, rows, layer_us, &terms);
+    return spt_step_total_us(&terms);
+}
+
+static void verify_terms(const spt_load *l, double running, int draft_length,
+                         spt_step_terms *terms)
+{
+    const spt_serving *e = l->serving;
+    double rows = running * (1 + draft_length);
+    *terms = (spt_step_terms){0};
+    forward_terms(l, l->target, l->boards, running, rows, e->layer_us, terms);
+    terms->us[SPT_TERM_HOST] += e->step_us;
+    if (!draft_length)
+        return;
+    terms->us[SPT_TERM_HOST] += e->speculation_us + e->sequence_us * running;
+    terms->us[SPT_TERM_SMALL] +=
+        e->row_us * rows * (double)l->target->vocab / 150000;
 }
 
 double spt_serving_verify_us(const spt_load *l, double running,
                              int draft_length)
 {
-    const spt_serving *e = l->serving;
-    double rows = running * (1 + draft_length);
-    double us =
-        forward_us(l, l->target, l->boards, running, rows, e->layer_us) +
-        e->step_us;
-    if (draft_length)
-        us += e->speculation_us + e->sequence_us * running +
-              e->row_us * rows * (double)l->target->vocab / 150000;
-    return us;
+    spt_step_terms terms;
+    verify_terms(l, running, draft_length, &terms);
+    return spt_step_total_us(&terms);
 }
 
 /* One pass of an EAGLE-3 or MTP drafter: a layer and a head. */
@@ -260,13 +307,26 @@ double spt_serving_running(const spt_load *l, int draft_length)
     return fmin(l->batch, fmax(1, room / sequence));
 }
 
+/* Speculation may go by fewer sequences than plain decoding does. */
+static double group_of(const spt_load *l, int nodes)
+{
+    double running = spt_serving_running(l, nodes);
+    double together = l->serving->together;
+    return nodes && together > 0 ? fmin(together, running) : running;
+}
+
+void spt_serving_verify_terms(const spt_load *l, int draft_length,
+                              spt_step_terms *terms)
+{
+    double group = group_of(l, draft_length);
+    verify_terms(l, group, draft_length, terms);
+    for (int i = 0; i < SPT_TERM_COUNT; i++)
+        terms->us[i] *= l->batch / group;
+}
+
 double spt_serving_tree_us(const spt_load *l, const spt_draft_tree *tree)
 {
-    double running = spt_serving_running(l, tree->nodes);
-    double together = l->serving->together;
-    /* Speculation may go by fewer sequences than plain decoding does. */
-    double group =
-        tree->depth && together > 0 ? fmin(together, running) : running;
+    double group = group_of(l, tree->nodes);
     return l->batch / group *
            (spt_serving_draft_us(l, group, tree) +
             spt_serving_verify_us(l, group, tree->nodes) +

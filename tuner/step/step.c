@@ -280,10 +280,20 @@ static void add_forward(const spt_step *s, const spt_target *t, double context,
     add_head(&a, rows, (double)t->vocab, (double)t->hidden, t->head_bits);
 }
 
-void spt_step_verify_terms(const spt_step *s, int draft_length,
+void spt_step_verify_terms(const spt_step *step, int draft_length,
                            spt_step_terms *terms)
 {
+    spt_board board;
+    spt_serving serving;
+    spt_step own = capped(step, draft_length > 0, &board, &serving);
+    const spt_step *s = &own;
     *terms = (spt_step_terms){0};
+    if (s->where.serving) {
+        /* What a drafter costs beside its drafts is booked there. */
+        spt_load l = spt_step_load(s, NULL);
+        spt_serving_verify_terms(&l, draft_length, terms);
+        return;
+    }
     add_forward(s, s->target, s->context, draft_length, terms);
     if (draft_length)
         terms->us[SPT_TERM_SMALL] += small(s, (double)s->batch * draft_length);
@@ -294,17 +304,8 @@ double spt_step_verify_us(const spt_step *step, int draft_length,
                           const char **evidence)
 {
     spt_step_terms terms;
-    spt_board board;
-    spt_serving serving;
-    spt_step own = capped(step, draft_length > 0, &board, &serving);
-    const spt_step *s = &own;
     *evidence = "modelled";
-    if (s->where.serving) {
-        /* What a drafter costs beside its drafts is booked there. */
-        spt_load l = spt_step_load(s, NULL);
-        return spt_serving_step_us(&l, draft_length);
-    }
-    spt_step_verify_terms(s, draft_length, &terms);
+    spt_step_verify_terms(step, draft_length, &terms);
     return spt_step_total_us(&terms);
 }
 

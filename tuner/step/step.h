@@ -53,24 +53,10 @@ typedef struct spt_attention_best {
 /* Attention of one full layer over the step's context, 1 + draft rows. */
 spt_attention_best spt_step_attention(const spt_step *step, int draft_length);
 
-/* What a step's time is made of. */
-typedef enum spt_term {
-#define SPT_TERM(id, name) SPT_TERM_##id,
-#include "step_terms.def"
-#undef SPT_TERM
-    SPT_TERM_COUNT
-} spt_term;
-
-typedef struct spt_step_terms {
-    double us[SPT_TERM_COUNT];
-} spt_step_terms;
-
-/* The verify step's time by terms, of spectune's own kernels, and the sum of
-   terms. */
+/* The verify step's time by terms; in another engine as for
+   spt_serving_verify_terms. */
 void spt_step_verify_terms(const spt_step *step, int draft_length,
                            spt_step_terms *terms);
-double spt_step_total_us(const spt_step_terms *terms);
-const char *spt_term_name(spt_term term);
 
 /* One forward of the target with 1 + draft_length rows per sequence; in an
    engine where sequences take turns, as many as all take. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "deployment.h"
 #include "json.h"
 #include "show.h"
 
@@ -135,22 +136,6 @@ static void add_choice(cJSON *list, const spt_choose_input *in,
     cJSON_AddItemToArray(list, o);
 }
 
-/* Engine, boards, the drafter's board: only where they are not the usual. */
-static void add_deployment(cJSON *object, const spt_deployment *w)
-{
-    if (w->serving) {
-        cJSON_AddStringToObject(object, "engine", w->serving->name);
-        cJSON_AddStringToObject(object, "engine_source", w->serving->source);
-    }
-    cJSON_AddNumberToObject(object, "boards", w->boards > 1 ? w->boards : 1);
-    if (w->power.watts > 0)
-        cJSON_AddNumberToObject(object, "power_limit_w", w->power.watts);
-    if (w->draft_board) {
-        cJSON_AddStringToObject(object, "draft_board", w->draft_board->name);
-        cJSON_AddNumberToObject(object, "link_us", w->link_us);
-    }
-}
-
 static void add_model(cJSON *object, const spt_target *t)
 {
     cJSON *m = cJSON_AddObjectToObject(object, "model");
@@ -188,7 +173,7 @@ spt_status spt_answer_json(const spt_choose_input *in, const spt_choices *ch,
     cJSON_AddNumberToObject(heads, "group", (double)(t->q_heads / t->kv_heads));
     cJSON_AddNumberToObject(object, "head_dim", (double)t->head_dim);
     cJSON_AddStringToObject(object, "kv_dtype", in->kv_dtype);
-    add_deployment(object, &in->where);
+    spt_deployment_json(&in->where, object);
     add_model(object, t);
     add_drafters(object, in);
     cJSON *rule = cJSON_AddObjectToObject(object, "rule");
@@ -246,28 +231,10 @@ static void print_field(FILE *out, const ink *i, const char *label,
 
 static void print_deployment(FILE *out, const ink *i, const spt_deployment *w)
 {
-    char text[400];
-    if (w->serving) {
-        snprintf(text, sizeof text, "%s: costs %s", w->serving->name,
-                 w->serving->source);
-        print_field(out, i, "engine", text);
-    }
-    if (w->boards > 1) {
-        snprintf(text, sizeof text, "%d boards share every layer", w->boards);
-        print_field(out, i, "boards", text);
-    }
-    if (w->power.watts > 0) {
-        snprintf(
-            text, sizeof text,
-            "capped at %g W: %.0f %% of the clock, %.0f %% while verifying",
-            w->power.watts, 100 * w->power.plain, 100 * w->power.verify);
-        print_field(out, i, "power", text);
-    }
-    if (w->draft_board) {
-        snprintf(text, sizeof text, "on %s, %g us away", w->draft_board->title,
-                 w->link_us);
-        print_field(out, i, "drafter", text);
-    }
+    spt_labelled lines[SPT_DEPLOYMENT_LINES];
+    int n = spt_deployment_lines(w, lines);
+    for (int k = 0; k < n; k++)
+        print_field(out, i, lines[k].label, lines[k].text);
 }
 
 static void print_head(FILE *out, const ink *i, const spt_choose_input *in)

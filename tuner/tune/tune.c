@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boards.h"
 #include "log.h"
 #include "proof_cache.h"
 
@@ -14,73 +13,6 @@ static void tell(const spt_tune_input *in, const char *what, size_t done,
         in->progress(what, done, count);
 }
 
-/* Target, drafters, acceptance tables and the cells of the choice. */
-static spt_status read_input(const spt_tune_input *in, spt_tune *t,
-                             spt_error *err)
-{
-    const char *home = spt_gen_root(t->builder.gen);
-    const spt_problem *p = &in->problem;
-    if (in->model)
-        SPT_TRY(spt_target_load(home, in->model, in->weights, &t->target, err));
-    else
-        SPT_TRY(spt_target_stand_in(p->q_heads, p->kv_heads, p->head_dim,
-                                    in->weights, &t->target, err));
-    for (int i = 0; i < in->drafters.count; i++)
-        SPT_TRY(spt_drafter_make(home, in->drafters.values[i], &t->target,
-                                 &t->drafters[i], err));
-    if (in->acceptance)
-        SPT_TRY(spt_acceptance_read(&t->acceptance, in->acceptance, err));
-    SPT_TRY(spt_acceptance_read_all(&t->acceptance, home, err));
-    for (int i = 0; i < in->batches.count; i++)
-        t->batches[i] = (int)in->batches.values[i];
-    return SPT_OK;
-}
-
-/* Shards need whole heads. */
-static spt_status check_boards(const spt_tune_input *in, const spt_target *t,
-                               spt_error *err)
-{
-    if (in->boards > 1 && t->q_heads % in->boards)
-        return spt_fail(err, SPT_E_USAGE,
-                        "--tp %d: expected a divisor of the %lld query heads",
-                        in->boards, (long long)t->q_heads);
-    return SPT_OK;
-}
-
-/* Engine, boards and the drafter's board. */
-static spt_status read_deployment(const spt_tune_input *in, spt_tune *t,
-                                  spt_deployment *where, spt_error *err)
-{
-    *where = (spt_deployment){.boards = in->boards, .link_us = in->link_us};
-    SPT_TRY(check_boards(in, &t->target, err));
-    if (in->engine) {
-        SPT_TRY(spt_serving_load(spt_gen_root(t->builder.gen), in->engine,
-                                 &t->serving, err));
-        where->serving = &t->serving;
-    }
-    if (in->draft_board) {
-        SPT_TRY(spt_find_board(t->builder.gen, NULL, in->draft_board,
-                               &t->draft_board, err));
-        where->draft_board = &t->draft_board;
-    }
-    if (in->power_limit > 0)
-        SPT_TRY(spt_power_load(spt_gen_root(t->builder.gen), t->board.name,
-                               in->power_limit, &where->power, err));
-    return SPT_OK;
-}
-
-/* The model's own heads, where a model was named. */
-static spt_problem problem_of(const spt_tune_input *in, const spt_tune *t)
-{
-    spt_problem p = in->problem;
-    if (in->model) {
-        p.q_heads = (int)t->target.q_heads;
-        p.kv_heads = (int)t->target.kv_heads;
-        p.head_dim = (int)t->target.head_dim;
-    }
-    return p;
-}
-
 /* A GPU where the effort asks for one and there is one; else one line. */
 static spt_status open_gpu(const spt_tune_input *in, spt_tune *t,
                            spt_error *err)
@@ -88,7 +20,7 @@ static spt_status open_gpu(const spt_tune_input *in, spt_tune *t,
     if (strcmp(in->effort, "estimate") == 0)
         return SPT_OK;
     spt_status status =
-        spt_machine_open(&t->board, SPT_DEVICE_GPU, false, &t->gpu, err);
+        spt_machine_open(&t->survey.board, SPT_DEVICE_GPU, false, &t->gpu, err);
     t->measures = status == SPT_OK;
     /* Sim may pose as the driver; it proves, but it does not measure. */
     if (t->measures && t->gpu.driver.is_sim) {
@@ -98,18 +30,8 @@ static spt_status open_gpu(const spt_tune_input *in, spt_tune *t,
     if (!t->measures)
         spt_log_line(in->log,
                      "no GPU of compute capability %d.%d: times stay modelled",
-                     t->board.cc_major, t->board.cc_minor);
+                     t->survey.board.cc_major, t->survey.board.cc_minor);
     return SPT_OK;
-}
-
-static size_t list_cells(const spt_tune_input *in, const spt_tune *t,
-                         spt_cell *cells)
-{
-    size_t n = 0;
-    for (int b = 0; b < in->batches.count; b++)
-        for (int c = 0; c < in->contexts.count; c++)
-            cells[n++] = (spt_cell){t->batches[b], in->contexts.values[c]};
-    return n;
 }
 
 /* Instead of the model's pick of each number of rows, every config of it. */
@@ -120,7 +42,7 @@ static spt_status select_every(spt_tune *t, const spt_problem *problem,
     int64_t least = spt_config_int(&s->configs[0], "rows", 8);
     spt_config *every;
     size_t count, kept = 0;
-    SPT_TRY(spt_offer_space(&t->builder, problem, s->chunk, true, &every,
+    SPT_TRY(spt_offer_space(&t->survey.builder, problem, s->chunk, true, &every,
                             &count, err));
     for (size_t i = 0; i < count; i++)
         if (spt_config_int(&every[i], "rows", 8) >= least)
@@ -161,8 +83,8 @@ static spt_status replace_spilled(spt_tune *t, const spt_problem *problem,
     int64_t least = spt_config_int(&s->configs[0], "rows", 8);
     spt_config *all, *list;
     size_t count, used = 0;
-    SPT_TRY(spt_offer_space(&t->builder, problem, s->chunk, false, &all, &count,
-                            err));
+    SPT_TRY(spt_offer_space(&t->survey.builder, problem, s->chunk, false, &all,
+                            &count, err));
     list = spt_calloc(count + t->offer.count, sizeof *list);
     if (!list) {
         spt_free(all);
@@ -180,19 +102,20 @@ static spt_status replace_spilled(spt_tune *t, const spt_problem *problem,
     s->configs = list;
     s->count = used;
     spt_offer_free(&t->offer);
-    return spt_offer_build(&t->builder, problem, s->chunk, s->configs, s->count,
-                           &t->offer, err);
+    return spt_offer_build(&t->survey.builder, problem, s->chunk, s->configs,
+                           s->count, &t->offer, err);
 }
 
 static spt_status select_and_build(const spt_tune_input *in, spt_tune *t,
                                    const spt_problem *problem, spt_error *err)
 {
     spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX];
-    size_t n = list_cells(in, t, cells);
-    SPT_TRY(spt_select(&t->builder, problem, cells, n, &t->selection, err));
+    size_t n = spt_survey_cells(&t->survey, cells);
+    SPT_TRY(
+        spt_select(&t->survey.builder, problem, cells, n, &t->selection, err));
     if (t->measures && strcmp(in->effort, "patient") == 0)
         SPT_TRY(select_every(t, problem, err));
-    SPT_TRY(spt_offer_build(&t->builder, problem, t->selection.chunk,
+    SPT_TRY(spt_offer_build(&t->survey.builder, problem, t->selection.chunk,
                             t->selection.configs, t->selection.count, &t->offer,
                             err));
     if (t->offer.spilled)
@@ -200,7 +123,7 @@ static spt_status select_and_build(const spt_tune_input *in, spt_tune *t,
     if (!t->offer.count)
         return spt_fail(err, SPT_E_UNSUPPORTED,
                         "no kernel for head dim %d on %s without spills",
-                        problem->head_dim, t->board.name);
+                        problem->head_dim, t->survey.board.name);
     return SPT_OK;
 }
 
@@ -257,8 +180,8 @@ static spt_status prove_missing(missing *m, const spt_proof_set *set,
     rest.count = m->count;
     rest.done = keep_proof;
     rest.user = m;
-    SPT_TRY(
-        spt_machine_open(&m->t->board, SPT_DEVICE_SIM, true, &machine, err));
+    SPT_TRY(spt_machine_open(&m->t->survey.board, SPT_DEVICE_SIM, true,
+                             &machine, err));
     spt_status status = spt_prove(&machine, &rest, m->proofs, err);
     spt_machine_close(&machine);
     for (size_t i = 0; status == SPT_OK && i < m->count; i++)
@@ -386,7 +309,7 @@ static spt_status measure(const spt_tune_input *in, spt_tune *t,
     spt_time_input time = {.problem = problem,
                            .offer = &t->offer,
                            .cells = cells,
-                           .n_cells = list_cells(in, t, cells),
+                           .n_cells = spt_survey_cells(&t->survey, cells),
                            .chunk = t->selection.chunk,
                            .samples = in->samples,
                            .log = in->log,
@@ -394,76 +317,55 @@ static spt_status measure(const spt_tune_input *in, spt_tune *t,
     if (strcmp(in->effort, "patient") == 0)
         SPT_TRY(drop_slower(t, &time, err));
     SPT_TRY(spt_times_take(&t->gpu, &time, &t->times, err));
-    t->kernels.time = spt_times_us;
-    t->kernels.user = &t->times;
+    t->survey.kernels.time = spt_times_us;
+    t->survey.kernels.user = &t->times;
     return SPT_OK;
 }
 
-static spt_status choose(const spt_tune_input *in, spt_tune *t, spt_error *err)
+/* The survey's kernels become those of the offer. */
+static spt_status take_offer(spt_tune *t, spt_error *err)
 {
-    spt_deployment where;
-    SPT_TRY(read_deployment(in, t, &where, err));
-    t->configs = spt_calloc(t->offer.count + 1, sizeof *t->configs);
-    if (!t->configs)
+    spt_survey *s = &t->survey;
+    s->configs = spt_calloc(t->offer.count, sizeof *s->configs);
+    if (!s->configs)
         return spt_fail(err, SPT_E_MEMORY, "choice: out of memory");
     for (size_t i = 0; i < t->offer.count; i++) {
         const spt_built *built = &t->offer.attention[i];
-        t->configs[i] = spt_select_model_config(&built->config, &built->kernel,
+        s->configs[i] = spt_select_model_config(&built->config, &built->kernel,
                                                 built->image.registers);
     }
-    t->kernels.configs = t->configs;
-    t->kernels.count = t->offer.count;
-    t->input = (spt_choose_input){
-        .board = &t->board,
-        .target = &t->target,
-        .drafters = t->drafters,
-        .n_drafters = (size_t)in->drafters.count,
-        .batches = t->batches,
-        .n_batches = (size_t)in->batches.count,
-        .contexts = in->contexts.values,
-        .n_contexts = (size_t)in->contexts.count,
-        .workloads = t->workloads,
-        .n_workloads = spt_acceptance_workloads(&t->acceptance, t->workloads,
-                                                SPT_LIST_MAX),
-        .acceptance = &t->acceptance,
-        .kernels = &t->kernels,
-        .kv_bytes = spt_kv_type_bytes(in->kv_dtype),
-        .kv_dtype = in->kv_dtype,
-        .effort = in->effort,
-        .where = where,
-    };
-    return spt_choose(&t->input, &t->choices, err);
+    s->kernels.configs = s->configs;
+    s->kernels.count = t->offer.count;
+    return SPT_OK;
 }
 
 spt_status spt_tune_run(const spt_tune_input *in, spt_tune *t, spt_error *err)
 {
-    SPT_TRY(read_input(in, t, err));
-    if (in->engine)
-        return choose(in, t, err);
-    if (t->target.kv_rank)
+    spt_survey *s = &t->survey;
+    if (spt_survey_other_engine(s->options))
+        return spt_choose(&s->input, &t->choices, err);
+    if (s->target.kv_rank)
         return spt_fail(err, SPT_E_UNSUPPORTED,
                         "%s: no kernel for latent attention yet; --engine "
                         "answers for an engine that has one",
-                        t->target.name);
-    spt_problem problem = problem_of(in, t);
-    SPT_TRY(check_boards(in, &t->target, err));
+                        s->target.name);
+    spt_problem problem = spt_survey_problem(s, in->page_size);
     SPT_TRY(open_gpu(in, t, err));
     tell(in, "compiling", 0, 0);
     SPT_TRY(select_and_build(in, t, &problem, err));
     SPT_TRY(prove_offer(in, t, &problem, err));
     if (t->measures)
         SPT_TRY(measure(in, t, &problem, err));
-    return choose(in, t, err);
+    SPT_TRY(take_offer(t, err));
+    return spt_choose(&s->input, &t->choices, err);
 }
 
 void spt_tune_free(spt_tune *t)
 {
     spt_choices_free(&t->choices);
-    spt_acceptance_free(&t->acceptance);
     spt_offer_free(&t->offer);
     spt_free(t->selection.configs);
     spt_free(t->proofs);
-    spt_free(t->configs);
     spt_times_free(&t->times);
     if (t->measures)
         spt_machine_close(&t->gpu);

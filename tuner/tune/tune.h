@@ -7,27 +7,14 @@
 
 #include <cJSON.h>
 
-#include "choose.h"
 #include "offer.h"
-#include "options.h"
 #include "prove.h"
-#include "select.h"
+#include "survey.h"
 #include "tune_measure.h"
 
 typedef struct spt_tune_input {
-    spt_problem problem; /* heads, head dim, types and page size count */
-    const char *model; /* config.json, GGUF or preset; NULL = stand-in */
-    const char *weights; /* format, or NULL */
-    spt_texts drafters;
-    spt_ints batches, contexts;
-    const char *acceptance; /* the user's tables, or NULL */
+    int page_size;
     const char *effort; /* estimate, measure, patient */
-    const char *kv_dtype;
-    const char *engine; /* of profiles/engines/; NULL = spectune's kernels */
-    int boards; /* tensor-parallel */
-    const char *draft_board; /* of the drafter, or NULL */
-    double link_us; /* to it */
-    double power_limit; /* watts; 0 = none */
     const char *samples; /* file of a GPU's samples, so that a run resumes */
     const spt_log *log; /* for notes; may be NULL */
     /* Called with what is being done and how far it is. */
@@ -36,15 +23,7 @@ typedef struct spt_tune_input {
 
 /* What came of it; freed by spt_tune_free. Pointers stay within it. */
 typedef struct spt_tune {
-    spt_board board;
-    spt_builder builder;
-    spt_target target;
-    spt_drafter drafters[SPT_LIST_MAX];
-    spt_acceptance acceptance;
-    int batches[SPT_LIST_MAX];
-    const char *workloads[SPT_LIST_MAX];
-    spt_serving serving; /* where an engine was named */
-    spt_board draft_board;
+    spt_survey survey; /* its kernels are those of the offer */
     spt_selection selection;
     spt_offer offer;
     spt_proof *proofs; /* one per kernel of the offer */
@@ -52,16 +31,13 @@ typedef struct spt_tune {
     spt_machine gpu; /* open where times are measured */
     bool measures;
     spt_times times;
-    spt_attention_config *configs;
-    spt_kernels kernels;
-    spt_choose_input input;
     spt_choices choices;
 } spt_tune;
 
 /*
- * Does the job for the board that the builder has. The tune must be zeroed
- * but for builder and board. A kernel that fails its proof is SPT_E_PROOF.
- * With an engine there are no kernels, only choices; the builder then needs
+ * Does the job for the target that the survey has taken. The tune must be
+ * zeroed but for the survey. A kernel that fails its proof is SPT_E_PROOF.
+ * For another engine there are no kernels, only choices; the survey then needs
  * no compiler.
  */
 spt_status spt_tune_run(const spt_tune_input *input, spt_tune *tune,

@@ -60,7 +60,8 @@ spt_status spt_tune_json(const spt_tune *t, const char *schema,
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "schema", schema);
-    spt_status status = spt_answer_json(&t->input, &t->choices, root, err);
+    spt_status status =
+        spt_answer_json(&t->survey.input, &t->choices, root, err);
     if (status != SPT_OK) {
         cJSON_Delete(root);
         return status;

@@ -1,0 +1,51 @@
+#include "deployment.h"
+
+#include <stdio.h>
+
+int spt_deployment_lines(const spt_deployment *w,
+                         spt_labelled lines[SPT_DEPLOYMENT_LINES])
+{
+    int n = 0;
+    if (w->serving) {
+        spt_labelled *l = &lines[n++];
+        l->label = "engine";
+        snprintf(l->text, sizeof l->text, "%s: costs %s", w->serving->name,
+                 w->serving->source);
+    }
+    if (w->boards > 1) {
+        spt_labelled *l = &lines[n++];
+        l->label = "boards";
+        snprintf(l->text, sizeof l->text, "%d boards share every layer",
+                 w->boards);
+    }
+    if (w->power.watts > 0) {
+        spt_labelled *l = &lines[n++];
+        l->label = "power";
+        snprintf(
+            l->text, sizeof l->text,
+            "capped at %g W: %.0f %% of the clock, %.0f %% while verifying",
+            w->power.watts, 100 * w->power.plain, 100 * w->power.verify);
+    }
+    if (w->draft_board) {
+        spt_labelled *l = &lines[n++];
+        l->label = "drafter";
+        snprintf(l->text, sizeof l->text, "on %s, %g us away",
+                 w->draft_board->title, w->link_us);
+    }
+    return n;
+}
+
+void spt_deployment_json(const spt_deployment *w, cJSON *object)
+{
+    if (w->serving) {
+        cJSON_AddStringToObject(object, "engine", w->serving->name);
+        cJSON_AddStringToObject(object, "engine_source", w->serving->source);
+    }
+    cJSON_AddNumberToObject(object, "boards", w->boards > 1 ? w->boards : 1);
+    if (w->power.watts > 0)
+        cJSON_AddNumberToObject(object, "power_limit_w", w->power.watts);
+    if (w->draft_board) {
+        cJSON_AddStringToObject(object, "draft_board", w->draft_board->name);
+        cJSON_AddNumberToObject(object, "link_us", w->link_us);
+    }
+}

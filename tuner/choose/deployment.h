@@ -1,0 +1,21 @@
+/* Where a step runs, in words and as JSON: only what is not the usual. */
+#ifndef SPT_DEPLOYMENT_H
+#define SPT_DEPLOYMENT_H
+
+#include <cJSON.h>
+
+#include "step.h"
+
+enum { SPT_DEPLOYMENT_LINES = 5 };
+
+typedef struct spt_labelled {
+    const char *label;
+    char text[400];
+} spt_labelled;
+
+/* Returns how many lines there are. */
+int spt_deployment_lines(const spt_deployment *where,
+                         spt_labelled lines[SPT_DEPLOYMENT_LINES]);
+void spt_deployment_json(const spt_deployment *where, cJSON *object);
+
+#endif
