@@ -34,7 +34,8 @@ typedef struct visit {
     uint32_t word; /* the cell's, for this access */
     int kind;
     race_mark mine; /* without lanes */
-    race_mark *own; /* this warp's of whole cells, by kind */
+    race_mark *own[RACE_LEVELS]; /* this warp's of that kind; NULL: none */
+    const race_mark *other[RACE_LEVELS]; /* of the other kind */
 } visit;
 
 /* Bytes of one cell that lanes side by side access. */
@@ -196,23 +197,54 @@ static inline uint64_t touched_cell(const visit *v, uint32_t written,
     return (uint64_t)read << 32 | written;
 }
 
-/* An access to a whole cell; false: it is not so simple. */
-static inline bool touch_whole(const visit *v, uint32_t index, race_mark mine)
+/* The marks that a warp left where no other warp's access counts; false: it
+   has to be decided byte by byte, or by looking at all warps. */
+static inline bool touch_own(const visit *v, int level, size_t unit,
+                             race_mark mine, uint32_t written, uint32_t read)
+{
+    race_mark *own = v->own[level] + unit;
+    race_mark old = *own, other = v->other[level][unit];
+    if (same_epoch(old, mine)) {
+        if (same_access(old, mine))
+            return true;
+        if (v->kind == RACE_READ || (old ^ mine) & INSN)
+            return false;
+    }
+    if ((v->kind == RACE_READ ? written : read) > v->stale &&
+        same_epoch(other, mine) && !same_lanes(other, mine))
+        return false;
+    *own = mine;
+    return true;
+}
+
+/*
+ * One unit of a cell that is new, or that counts as this warp's: no other warp
+ * has touched it, or all has been reads. false: it is not so simple.
+ */
+static inline bool touch_simply(const visit *v, int level, uint32_t index,
+                                size_t unit, race_mark mine)
 {
     uint64_t *cell = &v->race->cell[index];
     uint32_t written = written_word(*cell), read = read_word(*cell);
-    if (written <= v->stale && read <= v->stale) {
-        v->own[index] = mine;
-        *cell = v->kind == RACE_WRITE ? v->word : (uint64_t)v->word << 32;
+    bool writes = v->kind == RACE_WRITE;
+    bool not_written = written <= v->stale, not_read = read <= v->stale;
+    if (not_written && not_read) {
+        v->own[level][unit] = mine;
+        *cell =
+            (writes ? v->word : (uint64_t)v->word << 32) | level_bits(level);
         return true;
     }
-    if (written & level_bits(3))
+    bool own_written = not_written || (written & MANY_WARPS) == v->warp;
+    bool own_read = not_read || (read & MANY_WARPS) == v->warp;
+    if ((written & level_bits(3)) != level_bits(level) || !own_written ||
+        (writes && !own_read) ||
+        !touch_own(v, level, unit, mine, written, read))
         return false;
-    if (v->kind == RACE_WRITE
-            ? !write_unit(v, RACE_WHOLE, index, mine, written, read)
-            : !read_unit(v, RACE_WHOLE, index, mine, written))
-        return false;
-    *cell = touched_cell(v, written, read, RACE_WHOLE);
+    if (writes)
+        *cell = (uint64_t)read << 32 | v->word | level_bits(level);
+    else
+        *cell =
+            (uint64_t)(v->word | (own_read ? 0 : MANY_WARPS)) << 32 | written;
     return true;
 }
 
@@ -421,28 +453,62 @@ static void touch(const visit *v, const part *p)
     *cell = touched_cell(v, written, read, level);
 }
 
+/* Whole cells from an address on, whose bytes belong to lanes from `lane` on,
+   or to several each. */
+static void touch_whole(const visit *v, uint64_t from, uint64_t to,
+                        uint32_t lane, bool several)
+{
+    uint32_t shift = v->shift < 4 ? v->shift : 4;
+    for (uint64_t at = from; at < to; at += RACE_CELL) {
+        uint32_t first = lane + (uint32_t)((at - from) >> v->shift);
+        uint32_t index = (uint32_t)(at / RACE_CELL);
+        race_mark mine = v->mine | (several ? SEVERAL : shift << 8 | first);
+        part p = {index, 0, RACE_CELL, first,
+                  several ? (2u << ((RACE_CELL - 1) >> shift)) - 1 : 0};
+        if (!touch_simply(v, RACE_WHOLE, index, index, mine))
+            touch(v, &p);
+    }
+}
+
+/* One lane's bytes, as far as they are in one piece of a cell. */
+static inline void touch_lane(const visit *v, uint64_t at, uint32_t lane)
+{
+    uint32_t bytes = 1u << v->shift;
+    if (v->shift >= 4) {
+        touch_whole(v, at, at + bytes, lane, false);
+        return;
+    }
+    uint32_t index = (uint32_t)(at / RACE_CELL);
+    if (v->shift == 2 && v->own[RACE_WORDS] &&
+        touch_simply(v, RACE_WORDS, index, at / 4, v->mine | lane))
+        return;
+    touch(v, &(part){index, at % RACE_CELL, bytes, lane, 0});
+}
+
 /* Lanes side by side from `lane` on; repeated: those of them whose bytes other
    lanes read too. */
 static void touch_run(const visit *v, uint64_t from, uint64_t to, uint32_t lane,
                       uint32_t repeated)
 {
-    uint32_t shift = v->shift < 4 ? v->shift : 4;
-    for (uint64_t at = from; at < to;) {
-        uint32_t first = at % RACE_CELL,
-                 i = (uint32_t)((at - from) >> v->shift);
-        part p = {.index = (uint32_t)(at / RACE_CELL),
-                  .first = first,
-                  .n = RACE_CELL - first,
-                  .lane = lane + i,
-                  .several = repeated >> i};
-        if (to - at < p.n)
-            p.n = (uint32_t)(to - at);
-        uint32_t lanes = p.n >> v->shift;
-        p.several &= lanes ? (1u << lanes) - 1 : 1;
-        race_mark mine = v->mine | shift << 8 | p.lane;
-        if (p.several || p.n < RACE_CELL || !touch_whole(v, p.index, mine))
+    uint32_t lanes = (uint32_t)((to - from) >> v->shift);
+    bool all = repeated == (2u << (lanes - 1)) - 1;
+    for (uint64_t at = from, end; at < to; at = end) {
+        uint32_t i = (uint32_t)((at - from) >> v->shift);
+        end = at - at % RACE_CELL + RACE_CELL;
+        if (end == at + RACE_CELL && end <= to && (!repeated || all)) {
+            end = to - to % RACE_CELL;
+            touch_whole(v, at, end, lane + i, repeated);
+            continue;
+        }
+        end = end < to ? end : to;
+        uint32_t n = (uint32_t)(end - at) >> v->shift;
+        part p = {(uint32_t)(at / RACE_CELL), at % RACE_CELL,
+                  (uint32_t)(end - at), lane + i,
+                  repeated >> i & (n ? (1u << n) - 1 : 1)};
+        if (n != 1 || v->shift != 2 || !v->own[RACE_WORDS] ||
+            !touch_simply(v, RACE_WORDS, p.index, at / 4,
+                          mark_of(v, &p, p.first, RACE_WORDS)))
             touch(v, &p);
-        at += p.n;
     }
 }
 
@@ -455,14 +521,40 @@ static uint32_t insn_of(const sim_access *a)
     return index < SIM_RACE_ELSEWHERE ? (uint32_t)index : SIM_RACE_ELSEWHERE;
 }
 
+/* Lanes that continue the one before them, or repeat it. */
+static uint32_t joined_lanes(const uint64_t *addr, uint32_t active,
+                             uint32_t bytes)
+{
+    typedef uint32_t four __attribute__((vector_size(16)));
+    uint32_t at[SIM_LANES + 4] = {0}, joined = 0;
+    for (uint32_t l = 0; l < SIM_LANES; l++)
+        at[l + 1] = (uint32_t)addr[l];
+    for (uint32_t l = 0; l < SIM_LANES; l += 4) {
+        four here, before;
+        memcpy(&here, at + l + 1, sizeof here);
+        memcpy(&before, at + l, sizeof before);
+        four apart = here - before;
+        four is =
+            ((four)(apart == 0) | (four)(apart == bytes)) & (four){1, 2, 4, 8};
+        joined |= (is[0] | is[1] | is[2] | is[3]) << l;
+    }
+    return joined & active & active << 1;
+}
+
 /* Lanes side by side make a run; those behind it that read parts of the run
    again join it. */
 static void touch_lanes(const visit *v, uint32_t active)
 {
     const uint64_t *addr = v->addr;
     uint32_t bytes = v->a->bytes;
+    uint32_t joined = joined_lanes(addr, active, bytes);
     while (active) {
         uint32_t lane = sim_first_lane(active), next = lane, repeated = 0;
+        if (!(joined & 2u << lane)) {
+            active &= active - 1;
+            touch_lane(v, addr[lane], lane);
+            continue;
+        }
         uint64_t from = addr[lane], to = from;
         while (next < SIM_LANES && (active >> next & 1) && addr[next] == to) {
             to += bytes;
@@ -497,7 +589,11 @@ void sim_race_access(sim_race *race, const sim_access *a, uint32_t active,
         return;
     v.mine = (race_mark)clock[warp] << EPOCH_SHIFT | (race_mark)insn_of(a)
                                                          << INSN_SHIFT;
-    v.own = marks(race, RACE_WHOLE, warp, v.kind);
+    for (int level = 0; level < RACE_LEVELS; level++)
+        if (race->marks[level]) {
+            v.own[level] = marks(race, level, warp, v.kind);
+            v.other[level] = marks(race, level, warp, !v.kind);
+        }
     race->touched[warp] = true;
     race->last[warp] = clock[warp];
     if (a->run && active == UINT32_MAX)
