@@ -192,6 +192,12 @@ test: deps
 	@$(MAKE) -j$(JOBS) --no-print-directory all unit
 	@BUILD=$(BUILD) tests/run
 
+## long: the whole of those tests that `make test` runs a part of
+long: deps
+	@.ci/deps.sh models
+	@$(MAKE) -j$(JOBS) --no-print-directory all unit
+	@TEST_LONG=1 BUILD=$(BUILD) tests/run engine_bits hidden_states
+
 ## unit: build the test programs
 unit: $(UNIT) $(FUZZ) $(BUILD)/spectune $(BUILD)/libspectune-slim.so
 
@@ -264,7 +270,7 @@ help:
 	    printf '  make %-8s %s\n' "$$name" "$$text"; done
 
 force:
-.PHONY: all publish deps models run test unit sweep bench bench-programs lint \
+.PHONY: all publish deps models run test long unit sweep bench bench-programs lint \
   format fuzz fuzz-programs install clean help force
 .DELETE_ON_ERROR:
 # Objects that only a pattern rule names are kept.
