@@ -2,7 +2,9 @@
  * Lossless, to the bit: what is written does not depend on drafter, draft
  * length, shape of the draft, what else runs, what the prompt's KV came from,
  * how the prompt was cut into chunks, or whether host or device draws tokens.
- * Each row of the table is compared with one token at a time, alone.
+ * Each way through the axes below is compared with one token at a time, alone,
+ * without a drafter: token ids, logprobs, text and finish. A sample of the
+ * ways; TEST_LONG=N: each Nth.
  */
 #include "tiny_engine.h"
 
@@ -110,10 +112,22 @@ static const spt_draft_class liar_class = {
 
 /* One way to get the same answers. */
 typedef struct way {
+    int drafter; /* spt_draft_method */
     int draft_length; /* -1 = none, 0 = adaptive */
-    int branches, batch, chunk;
-    bool again; /* the prompt's KV is there already */
+    int branches; /* 1 = a chain */
+    int batch, chunk;
+    int choice; /* kind; whether the host draws */
+    int hit; /* the prompt's KV is there already */
 } way;
+
+static const struct {
+    kind text;
+    bool on_host;
+} choices[] = {{GREEDY, false},
+               {GREEDY, true},
+               {SAMPLED, false},
+               {SAMPLED, true},
+               {PENALISED, true}};
 
 /* A session that writes the answer to prompt `which`. */
 static bool begin(int which, int draft_length, kind text, spt_session **session,
@@ -149,50 +163,84 @@ static void forget(void)
         spt_pool_release(engine->pool, pages[--n]);
 }
 
-static int run_way(const way *w, kind text, tiny_answer *answers)
+/* Steps until all answers are there; how many, -1 = an error. */
+static int step_all(spt_session *const *sessions, int count)
+{
+    bool busy = true;
+    int steps = 0;
+    while (busy && steps++ < 1000) {
+        if (spt_engine_step(engine, sessions, (size_t)count, &err) != SPT_OK) {
+            printf("# %s\n", err.text);
+            return -1;
+        }
+        busy = false;
+        for (int i = 0; i < count; i++)
+            busy = busy || !spt_session_finish(sessions[i]);
+    }
+    return steps;
+}
+
+/* Whether the session's prompt was fed, or found, as the way says. */
+static bool came_from(const spt_session *session, const way *w)
+{
+    spt_session_stats stats;
+    spt_session_statistics(session, &stats);
+    return w->hit ? stats.reused_tokens > 0 : stats.prompt_tokens == PROMPT;
+}
+
+/* The KV of all prompts, in pages that nobody holds. */
+static void warm(void)
+{
+    tiny_answer answer;
+    for (int i = 0; i < MAX_BATCH; i++) {
+        spt_session *s = NULL;
+        if (begin(i, -1, GREEDY, &s, &answer))
+            spt_engine_step(engine, &s, 1, &err);
+        spt_session_close(s);
+    }
+}
+
+static int run_way(const way *w, tiny_answer *answers)
 {
     spt_session *sessions[MAX_BATCH] = {NULL};
+    forget();
+    engine->options.prefill_chunk = 64;
+    if (w->hit)
+        warm();
     engine->options.prefill_chunk = w->chunk;
     engine->options.draft.branches = w->branches;
-    if (!w->again)
-        forget();
     bool good = true;
-    int steps = 0;
     for (int i = 0; i < w->batch && good; i++)
-        good = begin(i, w->draft_length, text, &sessions[i], &answers[i]);
-    for (bool busy = good; busy && steps < 1000; steps++) {
-        good =
-            spt_engine_step(engine, sessions, (size_t)w->batch, &err) == SPT_OK;
-        busy = false;
-        for (int i = 0; i < w->batch; i++)
-            busy = busy || (good && !spt_session_finish(sessions[i]));
-    }
-    if (!good)
-        printf("# %s\n", err.text);
-    for (int i = 0; i < w->batch; i++)
+        good = begin(i, w->draft_length, choices[w->choice].text, &sessions[i],
+                     &answers[i]);
+    int steps = good ? step_all(sessions, w->batch) : -1;
+    for (int i = 0; i < w->batch; i++) {
+        if (steps >= 0 && !came_from(sessions[i], w))
+            steps = -1;
         spt_session_close(sessions[i]);
-    return good ? steps : -1;
+    }
+    return steps;
 }
 
 /*
  * Runs it and compares every session's answer; steps, -1 = it differs, or
  * logits came to the host where the device was to draw.
  */
-static int same_way(const way *w, kind text)
+static int same_way(const way *w)
 {
     tiny_answer answers[MAX_BATCH];
     const float untouched = 12345;
+    on_host = choices[w->choice].on_host;
     engine->logits[0] = untouched;
-    int steps = run_way(w, text, answers);
+    int steps = run_way(w, answers);
     for (int i = 0; steps >= 0 && i < w->batch; i++) {
-        tiny_answer want = expected[text][i];
+        tiny_answer want = expected[choices[w->choice].text][i];
         if (!on_host)
             memset(want.logprobs, 0, sizeof want.logprobs);
         if (!tiny_same(&answers[i], &want))
             return -1;
     }
-    bool hosted = on_host || text == PENALISED;
-    return hosted == (engine->logits[0] != untouched) ? steps : -1;
+    return on_host == (engine->logits[0] != untouched) ? steps : -1;
 }
 
 /* One token at a time, each prompt alone. */
@@ -204,9 +252,8 @@ static void make_expected(void)
         for (int i = 0; i < MAX_BATCH; i++) {
             spt_session *s = NULL;
             forget();
-            bool good = begin(i, -1, text, &s, &expected[text][i]);
-            while (good && !spt_session_finish(s))
-                good = spt_engine_step(engine, &s, 1, &err) == SPT_OK;
+            if (begin(i, -1, text, &s, &expected[text][i]))
+                step_all(&s, 1);
             spt_session_close(s);
         }
     CHECK_INT((long long)expected[0][0].n, TOKENS, "an answer has its tokens");
@@ -219,26 +266,78 @@ static void make_expected(void)
           "and penalties");
 }
 
+typedef struct axis {
+    int count, values[11];
+} axis;
+
+/* In the order of way's members; the last runs fastest. */
+enum {
+    AXES = sizeof(way) / sizeof(int),
+    SAMPLE = 97 /* of no axis a multiple */
+};
+
+static const axis axes[AXES] = {
+    {3, {SPT_DRAFT_NONE, SPT_DRAFT_NGRAM, SPT_DRAFT_MODEL}},
+    {11, {-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 15}},
+    {2, {1, 2}},
+    {3, {1, 2, MAX_BATCH}},
+    {3, {1, 7, 64}},
+    {5, {0, 1, 2, 3, 4}},
+    {2, {0, 1}},
+};
+
+static int count_ways(void)
+{
+    int count = 1;
+    for (int i = 0; i < AXES; i++)
+        count *= axes[i].count;
+    return count;
+}
+
+static way way_at(int index)
+{
+    int values[AXES];
+    way w;
+    for (int i = AXES - 1; i >= 0; index /= axes[i--].count)
+        values[i] = axes[i].values[index % axes[i].count];
+    memcpy(&w, values, sizeof w);
+    return w;
+}
+
+static void open_engine(int drafter)
+{
+    static const char *const names[] = {"no drafter", "n-gram", "a model"};
+    tiny_model target = tiny_default("llama", SPT_WEIGHT_F16), draft = target;
+    char path[64];
+    draft.layers = 1; /* of the target's two */
+    const spt_engine_options options = {
+        .context = 128,
+        .sessions = MAX_BATCH,
+        .draft_length = 15,
+        .draft = {.method = (spt_draft_method)drafter,
+                  .model = path,
+                  .branches = 2,
+                  .min_match = drafter == SPT_DRAFT_NGRAM}};
+    spt_engine_close(engine);
+    tiny_write(&draft, path);
+    engine = tiny_open(&target, &options);
+    unlink(path);
+    printf("# drafts by %s\n", names[drafter]);
+}
+
 static void test_ways(void)
 {
-    static const way ways[] = {
-        {-1, 1, 2, 64, false}, {-1, 1, 5, 7, false}, {-1, 1, 1, 1, false},
-        {-1, 1, 1, 64, true},  {1, 1, 1, 64, false}, {2, 1, 5, 64, true},
-        {3, 1, 2, 7, false},   {4, 1, 1, 7, false},  {5, 1, 2, 7, true},
-        {6, 1, 1, 64, false},  {7, 1, 1, 64, true},  {8, 1, 5, 64, false},
-        {15, 1, 1, 7, true},   {0, 1, 2, 64, false}, {1, 2, 5, 7, true},
-        {2, 2, 1, 64, false},  {3, 3, 2, 7, true},   {4, 2, 1, 64, false},
-        {8, 3, 1, 7, true},    {15, 2, 2, 64, true},
-    };
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const way *w = &ways[i];
-        kind text = (kind)(i % KINDS);
-        on_host = i % 2;
-        int steps = same_way(w, text);
-        CHECK(steps > 0,
+    const char *every = getenv("TEST_LONG");
+    int stride = every && atoi(every) > 0 ? atoi(every) : SAMPLE;
+    int drafter = SPT_DRAFT_NONE;
+    for (int i = 0; i < count_ways(); i += stride) {
+        const way w = way_at(i);
+        if (w.drafter != drafter)
+            open_engine(drafter = w.drafter);
+        CHECK(same_way(&w) > 0,
               "%s, length %d, %d branches, batch %d, chunk %d%s, %s: same bits",
-              kind_names[text], w->draft_length, w->branches, w->batch,
-              w->chunk, w->again ? ", prefix hit" : "",
+              kind_names[choices[w.choice].text], w.draft_length, w.branches,
+              w.batch, w.chunk, w.hit ? ", prefix hit" : "",
               on_host ? "host" : "device");
     }
 }
@@ -250,12 +349,16 @@ static void test_adversaries(void)
     engine->drafter = (spt_draft_source){&liar_class, &l};
     for (int who = 0; who < ADVERSARIES; who++)
         for (int row = who % 2; row<4; row += who> RIGHT ? 2 : 1) {
-            const way w = {row == 3 ? 15 : 4, 1 + row % 2, row == 2 ? 3 : 1, 64,
-                           true};
+            bool hot = row % 2 != row / 2;
+            const way w = {.draft_length = row == 3 ? 15 : 4,
+                           .branches = 1 + row % 2,
+                           .batch = row == 2 ? 3 : 1,
+                           .chunk = 64,
+                           .choice = 2 * hot + ((who + row) % 3 == 0),
+                           .hit = 1};
             l.kind = (adversary)who;
-            l.text = row % 2 != row / 2 ? SAMPLED : GREEDY;
-            on_host = (who + row) % 3 == 0;
-            int steps = same_way(&w, l.text);
+            l.text = choices[w.choice].text;
+            int steps = same_way(&w);
             CHECK(steps > 0, "drafts %s, length %d, %s: same bits",
                   adversary_names[who], w.draft_length,
                   w.branches > 1 ? "tree" : "chain");
@@ -269,15 +372,10 @@ static void test_adversaries(void)
 
 int main(void)
 {
-    tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
-    const spt_engine_options options = {
-        .context = 128,
-        .sessions = MAX_BATCH,
-        .draft_length = 15,
-        .draft = {.method = SPT_DRAFT_NGRAM, .branches = 2, .min_match = 1}};
-    engine = tiny_open(&t, &options);
+    open_engine(SPT_DRAFT_NONE);
     make_expected();
     test_ways();
+    open_engine(SPT_DRAFT_NGRAM);
     test_adversaries();
     spt_engine_close(engine);
     return check_done();
