@@ -72,6 +72,18 @@ struct sim_program {
     spt_arena arena;
 };
 
+/* Bytes of a slot's lane, 0 for a predicate, and of the whole slot, so that
+   every slot begins at a multiple of 64. */
+uint32_t sim_slot_width(ptx_type type);
+static inline uint32_t sim_slot_bytes(uint32_t width)
+{
+    return width ? width * SIM_LANES : 64;
+}
+
+/* decode_slots.c: the slot of each register of func, from *top on, which moves
+   behind them; registers that nobody names get none. false: out of memory. */
+bool sim_slots_give(const ptx_func *func, uint32_t *slots, uint32_t *top);
+
 /* The type that a constant at this operand has. */
 ptx_type sim_operand_type(const ptx_insn *insn, int at);
 

@@ -8,8 +8,9 @@
  *            or 2 bytes lies in the low bits; the bits above are zero.
  *   width 8: uint64_t[32] (256 bytes)
  *   width 16: 32 x 16 bytes (512 bytes), .b128
- *   width 0: a predicate, one uint32_t with a bit per lane (in 32 bytes)
- * Slots are 32-byte aligned. Constants, addresses of variables and special
+ *   width 0: a predicate, one uint32_t with a bit per lane (in 64 bytes)
+ * Slots are 64-byte aligned; registers that are never alive together share
+ * them. Constants, addresses of variables and special
  * registers that do not change while a CTA runs are slots that were filled
  * beforehand: a source operand is always a slot.
  *

@@ -8,159 +8,52 @@
  */
 #include "sim_driver.h"
 
-#include <string.h>
-
 #include "mem.h"
+#include "ptx_live.h"
 
 enum { EXTRA = 8, STEP = 8, LEAST = 16, BITS = 64 };
 
-typedef struct liveness {
-    const ptx_func *func;
-    size_t words; /* of a set of registers */
-    uint64_t *in; /* (block, words) */
-    uint64_t *live; /* (words) */
-    const uint8_t *size; /* (register) in 32-bit words */
-} liveness;
-
-static bool writes_first(const ptx_insn *insn)
-{
-    switch (insn->op) {
-    case PTX_OP_ST:
-    case PTX_OP_RED:
-    case PTX_OP_BRA:
-    case PTX_OP_CALL:
-    case PTX_OP_RET:
-    case PTX_OP_EXIT:
-        return false;
-    default:
-        return insn->n_operands > 0;
-    }
-}
-
-static void mark(liveness *l, const ptx_operand *operand, bool written,
-                 bool guarded)
-{
-    uint32_t reg = operand->index;
-    switch (operand->kind) {
-    case PTX_ADDRESS:
-        if (operand->base != PTX_BASE_REGISTER)
-            return;
-        written = false;
-        break;
-    case PTX_VECTOR:
-        for (uint32_t i = 0; i < operand->count; i++)
-            mark(l, &l->func->vectors[operand->index + i], written, guarded);
-        return;
-    case PTX_REGISTER:
-        break;
-    default:
-        return;
-    }
-    uint64_t bit = UINT64_C(1) << (reg % BITS);
-    if (!written)
-        l->live[reg / BITS] |= bit;
-    else if (!guarded)
-        l->live[reg / BITS] &= ~bit;
-}
-
-/* Backwards over one instruction. */
-static void step_back(liveness *l, const ptx_insn *insn)
-{
-    bool writes = writes_first(insn);
-    if (writes)
-        mark(l, &insn->operands[0], true, insn->guard >= 0);
-    for (int i = writes; i < insn->n_operands; i++)
-        mark(l, &insn->operands[i], false, false);
-    if (insn->guard >= 0)
-        l->live[insn->guard / BITS] |= UINT64_C(1) << (insn->guard % BITS);
-}
-
-static void join(liveness *l, uint32_t insn)
-{
-    if (insn >= l->func->n_insns)
-        return;
-    const uint64_t *in = l->in + l->func->block_of[insn] * l->words;
-    for (size_t i = 0; i < l->words; i++)
-        l->live[i] |= in[i];
-}
-
-/* What is alive behind a block's last instruction. */
-static void block_out(liveness *l, const ptx_block *block)
-{
-    const ptx_insn *last = &l->func->insns[block->last];
-    memset(l->live, 0, l->words * sizeof(*l->live));
-    for (int i = 0; i < last->n_operands; i++) {
-        const ptx_operand *operand = &last->operands[i];
-        if (operand->kind == PTX_LABEL)
-            join(l, operand->index);
-        if (operand->kind == PTX_TABLE && last->op != PTX_OP_CALL)
-            for (uint32_t t = 0; t < l->func->tables[operand->index].count; t++)
-                join(l, l->func->tables[operand->index].targets[t]);
-    }
-    bool ends = last->op == PTX_OP_BRA || last->op == PTX_OP_RET ||
-                last->op == PTX_OP_EXIT;
-    if (!ends || last->guard >= 0)
-        join(l, block->last + 1);
-}
-
-static int alive_words(const liveness *l)
+static int alive_words(const ptx_live *live, const uint8_t *size)
 {
     int words = 0;
-    for (size_t i = 0; i < l->words; i++)
-        for (uint64_t left = l->live[i]; left; left &= left - 1)
-            words += l->size[i * BITS + (size_t)__builtin_ctzll(left)];
+    for (size_t i = 0; i < live->words; i++)
+        for (uint64_t left = live->now[i]; left; left &= left - 1)
+            words += size[i * BITS + (size_t)__builtin_ctzll(left)];
     return words;
 }
 
-/* One pass over all blocks, last first; true when a set grew. */
-static bool pass(liveness *l, int *most)
+/* size: of each register, in 32-bit words. */
+static int most_of(ptx_live *live, const uint8_t *size)
 {
-    bool grew = false;
-    for (uint32_t b = l->func->n_blocks; b-- > 0;) {
-        const ptx_block *block = &l->func->blocks[b];
-        block_out(l, block);
+    int most = 0;
+    for (uint32_t b = 0; b < live->func->n_blocks; b++) {
+        const ptx_block *block = &live->func->blocks[b];
+        ptx_live_behind(live, b);
         for (uint32_t i = block->last + 1; i-- > block->first;) {
-            if (most) {
-                int words = alive_words(l);
-                *most = words > *most ? words : *most;
-            }
-            step_back(l, &l->func->insns[i]);
-        }
-        uint64_t *in = l->in + b * l->words;
-        for (size_t i = 0; i < l->words; i++) {
-            grew |= (l->live[i] & ~in[i]) != 0;
-            in[i] |= l->live[i];
+            int words = alive_words(live, size);
+            most = words > most ? words : most;
+            ptx_live_step(live, &live->func->insns[i]);
         }
     }
-    return grew;
+    return most;
 }
 
 static int most_alive(const ptx_func *func)
 {
-    size_t words = func->n_regs / BITS + 1;
-    uint8_t *size = spt_calloc(words * BITS, 1);
-    liveness l = {
-        .func = func,
-        .words = words,
-        .in = spt_calloc((size_t)func->n_blocks + 1, words * sizeof(uint64_t)),
-        .live = spt_calloc(words, sizeof(uint64_t)),
-        .size = size,
-    };
+    ptx_live live;
+    uint8_t *size = spt_calloc((size_t)func->n_regs + BITS, 1);
     int most = 0;
-    if (size && l.in && l.live && func->block_of) {
+    if (ptx_live_find(&live, func) && size) {
         for (uint32_t i = 0; i < func->n_regs; i++)
             if (func->regs[i].type != PTX_PRED)
                 size[i] =
                     (uint8_t)((ptx_type_bytes((ptx_type)func->regs[i].type) +
                                3) /
                               4);
-        while (pass(&l, NULL))
-            ;
-        pass(&l, &most);
+        most = most_of(&live, size);
     }
     spt_free(size);
-    spt_free(l.in);
-    spt_free(l.live);
+    ptx_live_free(&live);
     return most;
 }
 
