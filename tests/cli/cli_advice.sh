@@ -88,6 +88,11 @@ is "the terms make up the verify step" "$(query \
          return math.abs(sum / l.verify_us - 1) < 0.002 end)')" true
 is "a mixture of experts pays for experts" "$(query d.dear)" experts
 is "speculation ends at some batch" "$(query 'd.flips.batch_off ~= null')" true
+is "a gate has bounds around nothing" "$(query \
+    'd.gate == null or d.gate.worst_gain <= 0')" true
+try why --board h200_sxm --model llama-3.1-8b --workload chat --json
+is "which survival by position gives" \
+    "$(query 'd.gate.best_gain > 0 and d.gate.worst_gain < 0')" true
 try why --board h200_sxm --model llama-3.1-8b
 fits why
 refused "a cap that nothing is known of" 2 "W" \

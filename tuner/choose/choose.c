@@ -180,6 +180,21 @@ static void weigh_prefill(const cell *c, const drafted *t,
     choice->break_even = won > 0 ? choice->draft_prefill_us / won : 0;
 }
 
+/* What stopping early could gain and lose. */
+static void weigh_gate(const cell *c, const drafted *t, const spt_table *table,
+                       int max, spt_choice *choice)
+{
+    const spt_gate_times times = {
+        c->verify_us, t->draft_us,
+        spt_drafter_is_block(choice->drafter->method)};
+    int longest = 0;
+    while (longest < max && t->fits[longest + 1])
+        longest++;
+    spt_gate_weigh(choice->drafter, table, &times, longest,
+                   choice->draft_length,
+                   rate(c, t, table, choice->draft_length), &choice->gate);
+}
+
 /* The best draft length of the ones that are known and fit. */
 static void pick(const cell *c, const drafted *t, const spt_table *table,
                  spt_choice *choice)
@@ -208,6 +223,7 @@ static void pick(const cell *c, const drafted *t, const spt_table *table,
     choice->config = c->config[chosen];
     choice->evidence = c->evidence[chosen];
     choice->known = true;
+    weigh_gate(c, t, table, max, choice);
     spt_tree_weigh(&c->step, choice->drafter, table, c->verify_us[0],
                    choice->speedup, &choice->tree);
     find_alike(c, t, table, max, choice);

@@ -6,6 +6,7 @@
 #define SPT_CHOOSE_H
 
 #include "acceptance.h"
+#include "gate.h"
 #include "step.h"
 #include "tree_choice.h"
 
@@ -62,6 +63,7 @@ typedef struct spt_choice {
     /* Reading the prompt; what the drafter adds to it; tokens of an answer
        from which on speculation pays for that (0 without drafts). */
     double prefill_us, draft_prefill_us, break_even;
+    spt_gate gate; /* what stopping early could do */
     spt_tree_choice tree; /* the best draft tree beside it */
     size_t config; /* of the attention kernel at this draft length */
     const char *evidence;

@@ -44,6 +44,7 @@ typedef struct account {
     spt_term dear; /* what grows most beyond the choice */
     double dear_share; /* of the growth */
     flip batch, batch_off, context, worse, better;
+    spt_gate gate;
 } account;
 
 static length length_of(const account *a, int d)
@@ -139,6 +140,25 @@ static flip find_acceptance(const account *a, double step)
     return (flip){0};
 }
 
+/* What stopping early could do; lengths that do not fit are left out. */
+static void find_gate(account *a)
+{
+    double verify[SPT_DRAFT_MAX + 1], draft[SPT_DRAFT_MAX + 1];
+    const char *evidence;
+    const spt_gate_times times = {verify, draft,
+                                  spt_drafter_is_block(a->drafter->method)};
+    int longest = 0, max = a->drafter->max_draft;
+    for (int d = 0; d <= max; d++) {
+        verify[d] = spt_step_verify_us(&a->step, d, &evidence);
+        draft[d] = spt_step_draft_us(&a->step, a->drafter, d);
+        double bytes = spt_step_memory_bytes(&a->step, a->drafter, d);
+        if (d == longest + 1 && spt_step_fits(&a->step, a->drafter, bytes))
+            longest = d;
+    }
+    spt_gate_weigh(a->drafter, a->table, &times, longest, a->pick.draft_length,
+                   a->pick.speedup / verify[0], &a->gate);
+}
+
 static void make_account(account *a)
 {
     make_lengths(a);
@@ -147,6 +167,7 @@ static void make_account(account *a)
     find_context(a);
     a->worse = find_acceptance(a, -0.01);
     a->better = find_acceptance(a, 0.01);
+    find_gate(a);
 }
 
 /* Draft lengths side by side, one term below the other. */
@@ -249,6 +270,7 @@ static void print_flips(const account *a)
                  "; %.0f %% more often: D = %d", 100 * (a->better.at - 1),
                  a->better.draft_length);
     spt_print_labelled("  kept", text);
+    spt_print_labelled("  gate", spt_gate_text(&a->gate, text, sizeof text));
 }
 
 static void print_account(const account *a)
@@ -332,6 +354,14 @@ static cJSON *account_json(const account *a)
     add_flip(flips, "context", a->context);
     add_flip(flips, "acceptance_down", a->worse);
     add_flip(flips, "acceptance_up", a->better);
+    if (a->gate.known) {
+        cJSON *gate = cJSON_AddObjectToObject(o, "gate");
+        cJSON_AddNumberToObject(gate, "draft_length", a->gate.draft_length);
+        spt_json_add4(gate, "best_gain", a->gate.best);
+        spt_json_add4(gate, "worst_gain", a->gate.worst);
+    } else {
+        cJSON_AddNullToObject(o, "gate");
+    }
     cJSON_AddStringToObject(o, "evidence", "modelled");
     return o;
 }

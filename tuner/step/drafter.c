@@ -36,6 +36,11 @@ const char *spt_drafter_list(void)
     return list;
 }
 
+bool spt_drafter_is_block(spt_method method)
+{
+    return method == SPT_METHOD_DFLASH || method == SPT_METHOD_DSPARK;
+}
+
 const char *spt_drafter_no_tree(spt_method method)
 {
     return method_rows[method].no_tree;

@@ -32,6 +32,8 @@ typedef struct spt_drafter {
 int spt_drafter_find(const char *name);
 const char *spt_drafter_name(spt_method method);
 const char *spt_drafter_list(void);
+/* Whether all drafts come out of one pass. */
+bool spt_drafter_is_block(spt_method method);
 /* Why a method drafts no trees, or NULL. */
 const char *spt_drafter_no_tree(spt_method method);
 

@@ -65,6 +65,23 @@ static void add_flags(cJSON *o, const spt_choose_input *in, const spt_choice *c)
         cJSON_AddNullToObject(o, "flags");
 }
 
+/* Bounds of confidence gates, or null with the reason. */
+static void add_gate(cJSON *o, const spt_choice *c)
+{
+    const spt_gate *g = &c->gate;
+    if (!g->known) {
+        cJSON_AddNullToObject(o, "gate");
+        cJSON_AddStringToObject(o, "gate_reason",
+                                c->known ? g->reason : c->reason);
+        return;
+    }
+    cJSON *gate = cJSON_AddObjectToObject(o, "gate");
+    cJSON_AddNumberToObject(gate, "draft_length", g->draft_length);
+    spt_json_add4(gate, "best_gain", g->best);
+    spt_json_add4(gate, "worst_gain", g->worst);
+    cJSON_AddNullToObject(o, "gate_reason");
+}
+
 /* The best draft tree, or null with the reason. */
 static void add_tree(cJSON *o, const spt_choose_input *in, const spt_choice *c)
 {
@@ -119,6 +136,7 @@ static void add_choice(cJSON *list, const spt_choose_input *in,
     add_known(o, "draft_prefill_us", known, c->draft_prefill_us);
     add_known(o, "break_even_tokens", known, ceil(c->break_even));
     add_flags(o, in, c);
+    add_gate(o, c);
     add_tree(o, in, c);
     cJSON_AddNumberToObject(o, "memory_bytes", ceil(c->memory_bytes));
     cJSON *memory = cJSON_AddObjectToObject(o, "memory");
@@ -444,6 +462,11 @@ static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
              ceil(last->break_even), last->workload, last->batch);
     print_field(out, &plain_ink, "  prefill", text);
     print_memory(out, last);
+    char gate[160];
+    snprintf(text, sizeof text, "a confidence gate %s (%s, batch %d)",
+             spt_gate_text(&last->gate, gate, sizeof gate), last->workload,
+             last->batch);
+    print_field(out, &plain_ink, "  gate", text);
     fprintf(out, "%s", i->off);
 }
 
