@@ -44,6 +44,16 @@ ok "with accepted drafts"
 is "the modelled time is labelled" "$(query d.gpu_time.evidence)" modelled
 [ "$(query 'd.gpu_time.speedup > 1.5')" = true ]
 ok "and says what drafts bring"
+try run -m "$model" -md "$model" --draft-length 4 -p "$prompt" -n 6 \
+    --device sim --seed 18446744073709551615
+is "with drafts of a model and the largest seed" "$status" 0
+has "two steps that read prompts" "$err" "answer: 6 tokens in 2 steps, "
+has "give no rate" "$err" "steps, too few for a rate, length"
+try run -m "$model" -p "$prompt" -n 3 --device sim
+has "three without drafts do" "$err" " tokens/s (host time of sim, not a GPU's)"
+refused "a seed of more than 64 bits" 2 "from 0 to 18446744073709551615" \
+    run -m "$model" -p x --seed 18446744073709551616
+refused "a seed below 0" 2 "--seed: '-1'" run -m "$model" -p x --seed -1
 refused "a prompt longer than the context" 2 "fewer than the context of 4" \
     run -m "$model" -p "$prompt" -c 4 --device sim
 refused "a context beyond the model's" 2 "expected at most 8192" \

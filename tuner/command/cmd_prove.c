@@ -17,7 +17,8 @@
 typedef struct prove_options {
     const char *arch, *board, *heads, *mask, *dtype, *kv_dtype, *device;
     spt_ints contexts;
-    int64_t head_dim, draft_length, page_size, window, batch, seed, chunk;
+    int64_t head_dim, draft_length, page_size, window, batch, chunk;
+    uint64_t seed;
     double softcap;
     bool sinks, far, every_config, json;
 } prove_options;
@@ -53,7 +54,7 @@ static int parse(int argc, char **argv, prove_options *o)
          "type of KV: bf16 or fp16, as the queries'", 0, 0},
         {"batch", 0, SPT_OPTION_INT, &o->batch, "N",
          "sequences (one per context)", 1, 1024},
-        {"seed", 0, SPT_OPTION_INT, &o->seed, "N", "of the data (1)", 0, 0},
+        {"seed", 0, SPT_OPTION_SEED, &o->seed, "N", "of the data (1)", 0, 0},
         {"chunk", 0, SPT_OPTION_INT, &o->chunk, "N",
          "KV tokens per CTA: 256, 512 or 1024 (512)", 1, 65536},
         {"far", 0, SPT_OPTION_FLAG, &o->far, NULL,
@@ -94,7 +95,7 @@ static spt_status make_problem(const prove_options *o, spt_problem *p,
     p->sinks = o->sinks;
     p->far = o->far;
     p->draft_length = (int)o->draft_length;
-    p->seed = (uint64_t)o->seed;
+    p->seed = o->seed;
     p->n_contexts = o->contexts.count;
     for (int i = 0; i < p->n_contexts; i++)
         p->contexts[i] = (int)o->contexts.values[i];

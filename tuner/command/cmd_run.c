@@ -30,7 +30,10 @@ typedef struct run {
     size_t prompt_tokens, reused;
     spt_finish finish;
     double open_s, first_s, rest_s; /* host seconds */
-    double started;
+    double started, ended;
+    size_t steps, tokens_written;
+    double steady; /* the end of the last step that read a prompt */
+    size_t steady_tokens; /* that were written until then */
 } run;
 
 /* What an interrupt ends. */
@@ -67,11 +70,25 @@ static void print_marked(const spt_event *e)
     fwrite(e->text + at, 1, e->text_size - at, stdout);
 }
 
+/* The model reads the prompt before its first token, a draft model in the
+   first step that could have drafts: neither says how fast tokens come. */
+static void count_step(run *r, size_t tokens)
+{
+    bool by_model = r->options.engine.draft.method == SPT_DRAFT_MODEL;
+    r->tokens_written += tokens;
+    if (++r->steps == 1)
+        r->first_s = now() - r->started;
+    if (r->steps == (by_model ? 2 : 1)) {
+        r->steady = now();
+        r->steady_tokens = r->tokens_written;
+    }
+}
+
 static bool on_event(void *user, const spt_event *e)
 {
     run *r = user;
-    if (r->first_s == 0 && e->n_tokens)
-        r->first_s = now() - r->started;
+    if (e->n_tokens)
+        count_step(r, e->n_tokens);
     if (r->options.json) {
         spt_buf_add(&r->text, e->text, e->text_size);
         for (size_t i = 0; i < e->n_tokens; i++)
@@ -164,7 +181,8 @@ static spt_status write_answer(run *r, spt_error *err)
     r->started = now();
     spt_status status =
         spt_session_generate(r->session, &r->options.answer, &r->finish, err);
-    r->rest_s = now() - r->started - r->first_s;
+    r->ended = now();
+    r->rest_s = r->ended - r->started - r->first_s;
     signal(SIGINT, SIG_DFL);
     interrupted = NULL;
     return status;
@@ -221,21 +239,28 @@ static void print_modelled(const run *r, const spt_session_stats *s)
     fputc('\n', stderr);
 }
 
+static void print_rate(const run *r)
+{
+    double seconds = r->ended - r->steady;
+    size_t tokens = r->tokens_written - r->steady_tokens;
+    if (r->steady > 0 && tokens && seconds > 0)
+        fprintf(stderr, "%.2f tokens/s (%s)", (double)tokens / seconds,
+                r->info.is_sim ? "host time of sim, not a GPU's" : "measured");
+    else
+        fprintf(stderr, "too few for a rate");
+}
+
 static void print_summary(const run *r, const spt_session_stats *s)
 {
     const spt_engine_info *i = &r->info;
-    const char *clock =
-        i->is_sim ? "host time of sim, not a GPU's" : "measured";
     fprintf(stderr, "\n%s (%s) on %s\n", i->model, i->architecture, i->device);
     fprintf(stderr,
             "prompt: %zu tokens, %zu reused; first token after %.2f s\n",
             r->prompt_tokens, r->reused, r->first_s);
-    fprintf(stderr,
-            "answer: %llu tokens in %llu steps, %.2f tokens/s (%s), %s\n",
-            (unsigned long long)s->tokens, (unsigned long long)s->steps,
-            r->rest_s > 0 && s->tokens > 1 ? (double)(s->tokens - 1) / r->rest_s
-                                           : 0,
-            clock, spt_finish_text(r->finish));
+    fprintf(stderr, "answer: %llu tokens in %llu steps, ",
+            (unsigned long long)s->tokens, (unsigned long long)s->steps);
+    print_rate(r);
+    fprintf(stderr, ", %s\n", spt_finish_text(r->finish));
     print_modelled(r, s);
     if (!s->drafts) {
         if (r->options.engine.draft.method != SPT_DRAFT_NONE)

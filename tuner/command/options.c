@@ -78,6 +78,20 @@ static spt_status read_int(const spt_option *option, const char *text,
     return SPT_OK;
 }
 
+/* All 64 bits. */
+static spt_status read_seed(const spt_option *option, const char *text,
+                            spt_error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno || *end || !*text || text[strspn(text, "0123456789")])
+        return refuse(err, option, text,
+                      "an integer from 0 to 18446744073709551615");
+    *(uint64_t *)option->value = value;
+    return SPT_OK;
+}
+
 static spt_status read_number(const spt_option *option, const char *text,
                               spt_error *err)
 {

@@ -151,7 +151,7 @@ static spt_status finish(spt_run_options *o, spt_error *err)
         return spt_fail(err, SPT_E_USAGE,
                         "--predict: is 0, expected at least 1, or -1");
     o->session.sampling.top_k = (int)o->top_k;
-    o->session.sampling.seed = (uint64_t)o->seed;
+    o->session.sampling.seed = o->seed;
     o->session.sampling.penalty_tokens = (int)o->penalty_tokens;
     o->answer.max_tokens = o->predict > 0 ? (size_t)o->predict : 0;
     o->answer.stop_texts = o->stops.values;
@@ -248,8 +248,8 @@ static size_t sampling_rows(spt_run_options *o, spt_option *to, size_t n)
          "subtracted per occurrence (0)", -100, 100},
         {"penalty-tokens", 0, SPT_OPTION_INT, &o->penalty_tokens, "N",
          "that penalties look back at, -1 = all (64)", -1, 1 << 24},
-        {"seed", 's', SPT_OPTION_INT, &o->seed, "N", "of random numbers (0)", 0,
-         0},
+        {"seed", 's', SPT_OPTION_SEED, &o->seed, "N", "of random numbers (0)",
+         0, 0},
     };
     return ADD(rows);
 }

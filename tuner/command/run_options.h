@@ -20,7 +20,8 @@ typedef struct spt_run_options {
     spt_texts stops;
     const char *device, *method, *dtype, *accept, *speculative;
     int64_t context, predict, sessions, page_size, chunk, draft_length,
-        min_match, max_match, branches, top_k, penalty_tokens, seed;
+        min_match, max_match, branches, top_k, penalty_tokens;
+    uint64_t seed;
     char draft_model[4096];
 } spt_run_options;
 
