@@ -1,15 +1,17 @@
 /*
- * Drafts from the text itself, on the host: where the last n tokens stood
- * before, what followed there is proposed. runtime/kernels/ngram.h defines
- * matches; this is the same search.
+ * Drafts from the text itself: where the last n tokens stood before, what
+ * followed there is proposed. runtime/kernels/ngram.h defines matches. The
+ * device searches for chains; trees, which take several matches, are the
+ * host's, by the same search.
  */
 #ifndef SPT_DRAFT_NGRAM_H
 #define SPT_DRAFT_NGRAM_H
 
 #include "draft_block.h"
+#include "forward.h"
 
-/* 1 <= min_match <= max_match. longest: the longest match, else the last. */
-spt_status spt_ngram_open(int min_match, int max_match, bool longest,
+/* forward, with histories, outlives it; NULL: the host searches. */
+spt_status spt_ngram_open(const spt_ngram_rule *rule, spt_forward *forward,
                           spt_draft_source *source, spt_error *err);
 
 /*

@@ -5,16 +5,17 @@
 
 enum { DEFAULT_MIN_MATCH = 2, DEFAULT_MAX_MATCH = 8 };
 
-static spt_status open_ngram(const spt_draft_options *o,
-                             spt_draft_source *source, spt_error *err)
+static spt_status open_ngram(spt_engine *e, spt_error *err)
 {
+    const spt_draft_options *o = &e->options.draft;
     int min = o->min_match ? o->min_match : DEFAULT_MIN_MATCH;
     int max = o->max_match ? o->max_match : DEFAULT_MAX_MATCH;
     if (!o->max_match && max < min)
         max = min;
     if (!o->min_match && min > max)
         min = max;
-    return spt_ngram_open(min, max, o->longest, source, err);
+    const spt_ngram_rule rule = {min, max, o->longest};
+    return spt_ngram_open(&rule, e->forward, &e->drafter, err);
 }
 
 static spt_draft_model_options model_options(const spt_engine_options *o)
@@ -45,7 +46,7 @@ spt_status spt_engine_open_drafter(spt_engine *e,
     case SPT_DRAFT_NONE:
         return SPT_OK;
     case SPT_DRAFT_NGRAM:
-        return open_ngram(o, &e->drafter, err);
+        return open_ngram(e, err);
     case SPT_DRAFT_MODEL:
         SPT_TRY(open_model(e, source, err));
         e->memory.drafter = e->drafter.class->bytes(e->drafter.self);
@@ -59,7 +60,7 @@ spt_status spt_engine_open_drafter(spt_engine *e,
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
                                        uint64_t *bytes, spt_error *err)
 {
-    *bytes = 0; /* n-gram drafts: the text is searched on the host */
+    *bytes = 0; /* what n-gram drafts take is the model's workspace */
     if (options->draft.method != SPT_DRAFT_MODEL)
         return SPT_OK;
     const spt_draft_model_options o = model_options(options);

@@ -103,7 +103,8 @@ static spt_forward_limits limits_of(const spt_engine_options *o)
         .pages = pages,
         .page_size = o->page_size,
         .dtype = o->dtype == SPT_TYPE_FP16 ? SPT_FP16 : SPT_BF16,
-        .trees = o->draft.method != SPT_DRAFT_NONE && o->draft.branches > 1};
+        .trees = o->draft.method != SPT_DRAFT_NONE && o->draft.branches > 1,
+        .histories = o->draft.method == SPT_DRAFT_NGRAM ? o->sessions : 0};
 }
 
 static void memory_of(const spt_forward_memory *m, spt_memory *memory)

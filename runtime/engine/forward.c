@@ -94,6 +94,7 @@ static spt_status measure(const spt_model *model, const spt_forward_limits *l,
         .kv_width = kv_width,
         .post_norms = c->post_norms,
         .sequences = (uint64_t)l->sequences,
+        .histories = (uint64_t)l->histories,
         .tokens = (uint64_t)l->tokens,
         .logits = (uint64_t)l->logits,
         .pages = (uint64_t)l->pages,
@@ -182,7 +183,10 @@ static spt_status fill(spt_forward *f, spt_error *err)
     f->inputs = spt_calloc((size_t)f->sizes.input_ints, sizeof *f->inputs);
     f->choices = spt_calloc((size_t)f->limits.sequences * FORWARD_CHOICE_INTS,
                             sizeof *f->choices);
-    if (!f->layers || !f->inputs || !f->choices)
+    f->search =
+        spt_calloc((size_t)f->limits.histories * FORWARD_SEARCH_INTS + 1,
+                   sizeof *f->search);
+    if (!f->layers || !f->inputs || !f->choices || !f->search)
         return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
     SPT_TRY(forward_check(
         f, f->driver->cuStreamCreate(&f->stream, CU_STREAM_NON_BLOCKING),
@@ -238,6 +242,7 @@ void spt_forward_close(spt_forward *f)
     spt_free(f->layers);
     spt_free(f->inputs);
     spt_free(f->choices);
+    spt_free(f->search);
     spt_free(f);
 }
 

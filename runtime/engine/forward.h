@@ -26,6 +26,7 @@ typedef struct spt_forward_limits {
     int pages, page_size; /* of the KV pool */
     spt_dtype dtype; /* of activations and KV */
     bool trees; /* draft blocks may be trees */
+    int histories; /* texts that n-gram drafts are searched in; 0 = none */
 } spt_forward_limits;
 
 /* Where kernels come from: a pack, or templates and a compiler. */
@@ -63,8 +64,8 @@ spt_dtype spt_forward_dtype(const spt_model_config *config);
 
 /*
  * The kernels that spt_forward_open asks for, each once: *requests, `count` of
- * them (spt_free). Loads nothing; of the limits page_size, dtype and trees
- * matter.
+ * them (spt_free). Loads nothing; of the limits page_size, dtype, trees
+ * and histories (some or none) matter.
  */
 spt_status spt_forward_kernels(const spt_model *model,
                                const spt_forward_limits *limits,
@@ -129,6 +130,27 @@ spt_status spt_forward_copy_page(spt_forward *forward, spt_page_copy copy,
 spt_status spt_forward_compact(spt_forward *forward,
                                const spt_sequence *sequence, const int *path,
                                int count, spt_error *err);
+
+/* Which matches count: sizes in tokens, the longest or the most recent. */
+typedef struct spt_ngram_rule {
+    int min_match, max_match; /* 1 <= min <= max */
+    bool longest;
+} spt_ngram_rule;
+
+/* One text to search. */
+typedef struct spt_forward_search {
+    int history; /* which of the limits' it is kept in */
+    const int32_t *text; /* count tokens, at most the limits' context */
+    int count, common; /* the first `common` of them are there already */
+    int want; /* tokens to draft: 1 ... SPT_TREE_NODES */
+    int32_t *draft; /* (want): what followed the match */
+    int drafted; /* how many there are: 0 without a match, else want */
+} spt_forward_search;
+
+/* Drafts of n texts, of different histories, by one launch; waits. */
+spt_status spt_forward_ngram(spt_forward *forward, const spt_ngram_rule *rule,
+                             spt_forward_search *searches, int n,
+                             spt_error *err);
 
 /*
  * For tests and trained drafters: after every layer of the pass its residual

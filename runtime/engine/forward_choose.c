@@ -16,8 +16,8 @@ bool spt_forward_chooses(const spt_forward *f)
            f->config->vocab <= MAX_VOCABULARY;
 }
 
-void forward_choose_write(const spt_forward *f, const spt_forward_item *items,
-                          int count, forward_writer *w, forward_choosing *c)
+void forward_choose_write(const spt_forward_item *items, int count,
+                          forward_writer *w, forward_choosing *c)
 {
     enum { ROW_INTS = sizeof(spt_sample_row) / sizeof(int32_t) };
     *c = (forward_choosing){0};
@@ -28,8 +28,7 @@ void forward_choose_write(const spt_forward *f, const spt_forward_item *items,
     w->at += w->at % 2; /* rows hold 64-bit numbers */
     int32_t *rows = forward_write_ints(w, c->rows * ROW_INTS, &c->sample);
     int32_t *draft = forward_write_ints(w, c->rows, &c->draft);
-    int32_t *parent =
-        forward_write_ints(w, f->limits.trees ? c->rows : 0, &c->parent);
+    int32_t *parent = forward_write_ints(w, c->rows, &c->parent);
     int32_t *start = forward_write_ints(w, c->blocks + 1, &c->start);
     int row = 0;
     for (int i = 0; i < count; i++) {
@@ -41,8 +40,7 @@ void forward_choose_write(const spt_forward *f, const spt_forward_item *items,
                (size_t)item->logits * sizeof *item->sample);
         for (int j = 0; j < item->logits; j++, row++) {
             draft[row] = item->tokens[item->count - item->logits + j];
-            if (f->limits.trees)
-                parent[row] = item->tree ? item->parent[j] : j - 1;
+            parent[row] = item->tree ? item->parent[j] : j - 1;
         }
     }
     *start = row;

@@ -9,7 +9,7 @@
 typedef struct spt_forward_sizes {
     uint64_t layers, hidden, ffn, vocab, q_heads, head_dim, q_width, kv_width;
     uint64_t post_norms; /* 0 or 1 */
-    uint64_t sequences, tokens, logits;
+    uint64_t sequences, tokens, logits, histories;
     uint64_t pages, page_bytes; /* of K or V in one layer */
     uint64_t tables, positions, pairs; /* of rotary angles */
     uint64_t input_ints, partial_rows, weight_bytes;
@@ -44,7 +44,7 @@ typedef struct forward_attention {
 typedef struct forward_kernels {
     spt_kernel_set *set;
     const spt_function *embedding, *norm, *norm_gather, *norm_add, *compact;
-    const spt_function *sample, *accept;
+    const spt_function *sample, *accept, *ngram;
     const spt_function *rotary[2]; /* [tree] */
     forward_attention attention[2][2]; /* [tree][window] */
 } forward_kernels;
@@ -64,6 +64,7 @@ struct spt_forward {
     CUdeviceptr embedding, output_norm;
     int32_t *inputs; /* host side of the inputs */
     int32_t *choices; /* and of the choices */
+    int32_t *search; /* and of the search in texts */
     float *tap; /* or NULL */
 };
 
@@ -110,10 +111,14 @@ typedef struct forward_choosing {
 /* What the device writes of a block: path, text, count. */
 enum { FORWARD_CHOICE_INTS = 2 * SPT_TREE_NODES + 1 };
 
+/* Of a search in a text: start (64 bits), length and want; drafts, count and
+   the size of the match. */
+enum { FORWARD_SEARCH_INTS = 4 + SPT_TREE_NODES + 2 };
+
 /* forward_choose.c: writes what the kernels read; enqueues them and the copy
    of the choices; when that is done, hands them to the items. */
-void forward_choose_write(const spt_forward *f, const spt_forward_item *items,
-                          int count, forward_writer *w, forward_choosing *c);
+void forward_choose_write(const spt_forward_item *items, int count,
+                          forward_writer *w, forward_choosing *c);
 spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
                           spt_error *err);
 void forward_choose_read(const spt_forward *f, const spt_forward_item *items,

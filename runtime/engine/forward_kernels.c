@@ -210,10 +210,12 @@ static void want_all(list *l, spt_forward *f)
         spt_config_set_int(&compact, "page_size", f->limits.page_size);
         request(l, "kv_compact", &compact, (want){&f->kernels.compact, NULL});
     }
-    spt_config sample = {0}, accept = {0};
-    spt_config_set_bool(&accept, "tree", f->limits.trees);
-    request(l, "sample", &sample, (want){&f->kernels.sample, NULL});
+    spt_config plain = {0}, accept = {0};
+    spt_config_set_bool(&accept, "tree", true); /* a chain is one too */
+    request(l, "sample", &plain, (want){&f->kernels.sample, NULL});
     request(l, "accept", &accept, (want){&f->kernels.accept, NULL});
+    if (f->limits.histories)
+        request(l, "ngram", &plain, (want){&f->kernels.ngram, NULL});
     want_linears(l, f);
 }
 

@@ -107,7 +107,7 @@ static spt_status write_inputs(pass *p, spt_error *err)
     for (int i = 0; i < p->count; i++)
         row +=
             p->items[i].sample ? 0 : gather_rows(p, i, q_start, gather + row);
-    forward_choose_write(f, p->items, p->count, &w, &p->choosing);
+    forward_choose_write(p->items, p->count, &w, &p->choosing);
     return forward_check(f,
                          f->driver->cuMemcpyHtoDAsync(w.device, w.host,
                                                       w.at * sizeof *w.host,

@@ -247,9 +247,12 @@ static void test_ngram(void)
     CHECK_INT(spt_ngram_find(text, 0, 1, 6, false, ends, 4), 0, "no text");
     spt_draft_source source;
     spt_draft d;
-    CHECK_INT(spt_ngram_open(3, 2, false, &source, &err), SPT_E_USAGE,
-              "min above max");
-    CHECK_OK(spt_ngram_open(2, 3, false, &source, &err), &err, "open");
+    CHECK_INT(
+        spt_ngram_open(&(spt_ngram_rule){3, 2, false}, NULL, &source, &err),
+        SPT_E_USAGE, "min above max");
+    CHECK_OK(
+        spt_ngram_open(&(spt_ngram_rule){2, 3, false}, NULL, &source, &err),
+        &err, "open");
     const int32_t loop[] = {7, 8, 7, 8};
     spt_draft_request r = {
         .text = loop, .count = 4, .want = 5, .branches = 1, .draft = &d};

@@ -82,10 +82,11 @@ static spt_dtype dtype_of(const request *r, const spt_model *model)
     return strcmp(r->dtype, "fp16") == 0 ? SPT_FP16 : SPT_BF16;
 }
 
-/* With trees: an engine without them asks for a part of these. */
+/* With all: an engine without trees or n-grams asks for a part of these. */
 static spt_status read_model(request *r, spt_error *err)
 {
-    spt_forward_limits limits = {.page_size = (int)r->page_size, .trees = true};
+    spt_forward_limits limits = {
+        .page_size = (int)r->page_size, .trees = true, .histories = 1};
     spt_model *model;
     SPT_TRY(spt_model_open(&model, r->model, err));
     limits.dtype = dtype_of(r, model);

@@ -1,0 +1,89 @@
+/*
+ * Texts on the device and the search in them. A text is sent once: later only
+ * what follows the tokens that are there already.
+ */
+#include "forward_int.h"
+#include "ngram.h"
+
+/* Ints per search: start (64 bits), length, want to the device; draft, count
+   and match from it. */
+enum { SEARCH_IN = 4, DRAFTS = SPT_TREE_NODES };
+
+static spt_status send_text(const spt_forward *f, const spt_forward_search *s,
+                            spt_error *err)
+{
+    size_t first =
+        (size_t)s->history * (size_t)f->limits.context + (size_t)s->common;
+    if (s->count == s->common)
+        return SPT_OK;
+    return forward_check(
+        f,
+        f->driver->cuMemcpyHtoDAsync(
+            f->buffer[SPT_FORWARD_HISTORIES] + first * sizeof *s->text,
+            s->text + s->common,
+            (size_t)(s->count - s->common) * sizeof *s->text, f->stream),
+        "copy of a text", err);
+}
+
+static void write_search(const spt_forward *f, const spt_forward_search *all,
+                         int n)
+{
+    int32_t *length = f->search + 2 * n, *want = f->search + 3 * n;
+    for (int i = 0; i < n; i++) {
+        int64_t start = (int64_t)all[i].history * f->limits.context;
+        f->search[2 * i] = (int32_t)(uint32_t)(uint64_t)start;
+        f->search[2 * i + 1] = (int32_t)(start >> 32);
+        length[i] = all[i].count;
+        want[i] = all[i].want;
+    }
+}
+
+static void read_drafts(const int32_t *from, spt_forward_search *all, int n)
+{
+    const int32_t *count = from + n * DRAFTS;
+    for (int i = 0; i < n; i++) {
+        all[i].drafted = count[i];
+        for (int j = 0; j < count[i] && j < DRAFTS; j++)
+            all[i].draft[j] = from[i * DRAFTS + j];
+    }
+}
+
+static spt_status copy(const spt_forward *f, CUresult result, spt_error *err)
+{
+    return forward_check(f, result, "copy of n-gram drafts", err);
+}
+
+spt_status spt_forward_ngram(spt_forward *f, const spt_ngram_rule *rule,
+                             spt_forward_search *all, int n, spt_error *err)
+{
+    const spt_driver *d = f->driver;
+    CUdeviceptr in = f->buffer[SPT_FORWARD_SEARCH];
+    size_t in_bytes = (size_t)n * SEARCH_IN * sizeof(int32_t);
+    size_t out_bytes = (size_t)n * (DRAFTS + 1) * sizeof(int32_t);
+    CUdeviceptr out = in + in_bytes;
+    int32_t *back = f->search + n * SEARCH_IN;
+    CUdeviceptr ints = (CUdeviceptr)n * sizeof(int32_t);
+    const spt_ngram_args args = {.tokens = f->buffer[SPT_FORWARD_HISTORIES],
+                                 .start = in,
+                                 .length = in + 2 * ints,
+                                 .want = in + 3 * ints,
+                                 .draft = out,
+                                 .count = out + DRAFTS * ints,
+                                 .match = out + (DRAFTS + 1) * ints,
+                                 .draft_stride = DRAFTS,
+                                 .min_match = rule->min_match,
+                                 .max_match = rule->max_match,
+                                 .longest = rule->longest,
+                                 .extend = true};
+    for (int i = 0; i < n; i++)
+        SPT_TRY(send_text(f, &all[i], err));
+    write_search(f, all, n);
+    SPT_TRY(
+        copy(f, d->cuMemcpyHtoDAsync(in, f->search, in_bytes, f->stream), err));
+    SPT_TRY(spt_ngram_launch(d, f->kernels.ngram, &args, n, f->stream, err));
+    SPT_TRY(
+        copy(f, d->cuMemcpyDtoHAsync(back, out, out_bytes, f->stream), err));
+    SPT_TRY(copy(f, d->cuStreamSynchronize(f->stream), err));
+    read_drafts(back, all, n);
+    return SPT_OK;
+}
