@@ -102,27 +102,44 @@ typedef struct job {
     size_t count, capacity;
 } job;
 
-static void no_value(lua_State *L, const spt_template *t, const spt_field *f)
+/* Fields without a value. */
+typedef struct missing_fields {
+    const spt_field *fields[SPT_CONFIG_MAX];
+    int count;
+} missing_fields;
+
+/* Raises when there are some, and names all of them. */
+static void refuse_missing(lua_State *L, const spt_template *t,
+                           const missing_fields *missing)
 {
-    char values[512];
-    spt_field_values(f, values, sizeof values);
-    spt_lua_raise(L, SPT_E_USAGE, "%s: %s is not given, expected %s (%s)",
-                  t->name, f->name, values, f->doc);
+    char text[900] = "", values[512];
+    size_t used = 0;
+    for (int i = 0; i < missing->count && used < sizeof text; i++) {
+        const spt_field *f = missing->fields[i];
+        spt_field_values(f, values, sizeof values);
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "%s%s is not given, expected %s (%s)",
+                                 i ? "; " : "", f->name, values, f->doc);
+    }
+    if (missing->count)
+        spt_lua_raise(L, SPT_E_USAGE, "%s: %s", t->name, text);
 }
 
 /* The config with its defaults, in the descriptor's order. */
 static void complete(lua_State *L, const spt_template *t,
                      const spt_config *given, spt_config *full)
 {
+    missing_fields missing = {.count = 0};
     *full = (spt_config){0};
     spt_template_check_names(L, t, given);
     for (int i = 0; i < t->n_fields; i++) {
         const spt_field *f = &t->fields[i];
         const spt_value *v = spt_field_take(L, t, f, given);
         if (!v && !f->has_default)
-            no_value(L, t, f);
+            missing.fields[missing.count++] = f;
         full->values[full->count++] = v ? *v : f->fallback;
     }
+    refuse_missing(L, t, &missing);
 }
 
 /* The integer field of launch's table on top, or fallback when optional. */
@@ -416,6 +433,7 @@ static void fix_fields(lua_State *L, const spt_template *t,
                        open_fields *open)
 {
     size_t candidates = 1;
+    missing_fields missing = {.count = 0};
     spt_template_check_names(L, t, given);
     for (int i = 0; i < t->n_fields; i++) {
         const spt_field *f = &t->fields[i];
@@ -428,13 +446,14 @@ static void fix_fields(lua_State *L, const spt_template *t,
         } else if (f->is_param && f->has_default) {
             full->values[i] = f->fallback;
         } else {
-            no_value(L, t, f);
+            missing.fields[missing.count++] = f;
         }
         if (candidates > MAX_CANDIDATES)
             spt_lua_raise(L, SPT_E_USAGE,
                           "%s: more than %d configs, give more parameters",
                           t->name, (int)MAX_CANDIDATES);
     }
+    refuse_missing(L, t, &missing);
     full->count = t->n_fields;
 }
 

@@ -5,6 +5,7 @@
 try emit --list
 is "the kernels are listed" "$status" 0
 has "with verify attention" "$out" "verify_attention"
+kernels=$out
 try emit verify_attention --list
 is "parameters are listed" "$status" 0
 has "with their values" "$out" "64, 80, 96, 128, 256"
@@ -34,10 +35,14 @@ ok "the cubin is an ELF file"
 try emit combine --arch sm80 group=4 head_dim=64 chunk=256 --ptx -
 has "PTX goes to standard output" "$out" ".target sm_80"
 
-refused "no kernel" 2 "--list" emit
+try emit
+is "no kernel lists them" "$status $out" "0 $kernels"
+refused "no kernel to compile" 2 "--list" emit --ptx "$TMP/k.ptx"
 refused "an unknown kernel" 2 "expected one of: " emit none --arch sm90
 refused "no architecture" 2 "--arch" emit combine group=8 head_dim=64 chunk=256
-refused "a missing parameter" 2 "group" emit verify_attention --arch sm90
+refused "missing parameters" 2 "group is not given, expected 1 to 128 (query \
+heads per KV head); head_dim is not given, expected 64, 80" \
+    emit verify_attention --arch sm90
 refused "an unknown parameter" 2 "none=1" "${problem[@]}" none=1
 refused "a parameter without value" 2 "NAME=VALUE" "${problem[@]}" rows
 refused "a value of another type" 2 "type int" "${problem[@]}" rows=many

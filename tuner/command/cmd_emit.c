@@ -1,6 +1,6 @@
 /*
- * spectune emit KERNEL [NAME=VALUE...]: the CUDA text of a kernel, or its PTX
- * and cubin; --list shows kernels and parameters.
+ * spectune emit [KERNEL [NAME=VALUE...]]: the CUDA text of a kernel, or its PTX
+ * and cubin; without one, the kernels; --list shows a kernel's parameters.
  */
 #include <stdio.h>
 #include <string.h>
@@ -124,10 +124,11 @@ static spt_status run(request *r, spt_error *err)
 {
     spt_kernel kernel;
     SPT_TRY(spt_gen_open(NULL, &r->gen, err));
+    if (!r->operands.count && (r->ptx || r->cubin))
+        return spt_fail(err, SPT_E_USAGE,
+                        "expected a kernel (--list shows them)");
     if (!r->operands.count)
-        return r->list ? list_kernels(r->gen, err)
-                       : spt_fail(err, SPT_E_USAGE,
-                                  "expected a kernel (--list shows them)");
+        return list_kernels(r->gen, err);
     if (r->list)
         return list_fields(r->gen, r->operands.values[0], err);
     SPT_TRY(emit(r, &kernel, err));
@@ -147,7 +148,7 @@ int spt_cmd_emit(int argc, char **argv)
         {"board", 0, SPT_OPTION_TEXT, &r.board_name, "NAME|FILE.lua",
          "board; without it, the one that stands for the architecture", 0, 0},
         {"list", 0, SPT_OPTION_FLAG, &r.list, NULL,
-         "show the kernels, or KERNEL's parameters", 0, 0},
+         "show the kernels, or what KERNEL takes", 0, 0},
         {"ptx", 0, SPT_OPTION_TEXT, &r.ptx, "FILE",
          "compile and write the PTX (-: to standard output)", 0, 0},
         {"cubin", 0, SPT_OPTION_TEXT, &r.cubin, "FILE",
@@ -155,9 +156,10 @@ int spt_cmd_emit(int argc, char **argv)
     };
     const spt_usage usage = {
         .command = "spectune emit",
-        .operands = "KERNEL [NAME=VALUE...]",
+        .operands = "[KERNEL [NAME=VALUE...]]",
         .max_operands = SPT_LIST_MAX,
-        .summary = "Prints the CUDA text of a kernel. What --list shows as its "
+        .summary = "Prints the CUDA text of a kernel; without one, the list of "
+                   "kernels. What --list shows as its "
                    "problem has to be given; other parameters take the first "
                    "values that fit the board.",
         .options = options,
