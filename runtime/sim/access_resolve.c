@@ -7,6 +7,7 @@
 
 #include "memory_bits.h"
 #include "race.h"
+#include "taint.h"
 
 void sim_insn_report(sim_warp *w, const sim_insn *in, spt_sim_kind kind,
                      unsigned lane, uint64_t address, const char *detail)
@@ -107,16 +108,17 @@ static uint32_t unwritten(sim_access *a, const uint64_t *bits,
     return bad;
 }
 
-/* Written bits of a warp's access: checked when reading, set when writing. */
-static void written(sim_access *a, uint64_t *bits, const uint64_t *offset,
-                    uint32_t lanes, spt_sim_kind kind)
+/* Written bits of a warp's access: checked when reading, set when writing.
+   Returns the lanes that read bytes never written. */
+static uint32_t written(sim_access *a, uint64_t *bits, const uint64_t *offset,
+                        uint32_t lanes)
 {
     if (a->run && lanes == UINT32_MAX) {
         uint64_t all = (uint64_t)a->bytes * SIM_LANES;
         if (a->write)
             bits_set(bits, offset[0], all);
         if (a->write || bits_all(bits, offset[0], all))
-            return;
+            return 0;
     }
     uint64_t low = UINT64_MAX, high = 0;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
@@ -126,13 +128,9 @@ static void written(sim_access *a, uint64_t *bits, const uint64_t *offset,
     }
     uint64_t span = high - low + a->bytes;
     if (span <= 64 * (uint64_t)a->bytes && bits_all(bits, low, span))
-        return;
-    if (!a->write) {
-        uint32_t bad = unwritten(a, bits, offset, lanes);
-        if (bad)
-            sim_access_report(a, kind, bad, "");
-        return;
-    }
+        return 0;
+    if (!a->write)
+        return unwritten(a, bits, offset, lanes);
     bool run = span == (uint64_t)__builtin_popcount(lanes) * a->bytes;
     unsigned first = sim_first_lane(lanes);
     for (uint32_t rest = lanes; rest && run; rest &= rest - 1) {
@@ -143,10 +141,20 @@ static void written(sim_access *a, uint64_t *bits, const uint64_t *offset,
     }
     if (run && offset[first] == low) {
         bits_set(bits, low, span);
-        return;
+        return 0;
     }
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
         bits_set(bits, offset[sim_first_lane(rest)], a->bytes);
+    return 0;
+}
+
+static void written_global(sim_access *a, const sim_range *r,
+                           const uint64_t *offset, uint32_t lanes)
+{
+    uint32_t bad =
+        a->checks && r->bits ? written(a, r->bits, offset, lanes) : 0;
+    if (bad)
+        sim_access_report(a, SPT_SIM_UNINIT_GLOBAL, bad, "");
 }
 
 static void outside(sim_access *a, uint32_t lane, spt_sim_kind kind)
@@ -250,8 +258,7 @@ static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
     uint64_t offset[SIM_LANES];
     const sim_range *r = range_of(a, a->addr[0]);
     if (r && all_inside(a, r->va, r->size, r->host, offset)) {
-        if (a->checks && r->bits)
-            written(a, r->bits, offset, lanes, SPT_SIM_UNINIT_GLOBAL);
+        written_global(a, r, offset, lanes);
         return;
     }
     lanes = aligned(a, lanes);
@@ -262,8 +269,8 @@ static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
         if (!(in >> first & 1)) {
             outside(a, first, kind);
             in |= 1u << first;
-        } else if (a->checks && r->bits) {
-            written(a, r->bits, offset, in, SPT_SIM_UNINIT_GLOBAL);
+        } else {
+            written_global(a, r, offset, in);
         }
         lanes &= ~in;
     }
@@ -335,8 +342,11 @@ static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
         lanes &= ~in_flight(a, lanes, offset);
     if (!a->strong && lanes)
         sim_race_access(mem->race, a, lanes, offset);
+    uint32_t bad = 0;
     if (!a->async && lanes)
-        written(a, mem->shared_bits, offset, lanes, SPT_SIM_UNINIT_SHARED);
+        bad = written(a, mem->shared_bits, offset, lanes);
+    if (bad || cta->undefined)
+        sim_taint_access(a, SPT_SIM_UNINIT_SHARED, lanes, bad, offset);
 }
 
 /* Byte position in w->local of byte a of lane l. */
@@ -392,9 +402,10 @@ static void resolve_local(sim_access *a, uint32_t lanes, uint64_t window)
     }
     lanes = aligned(a, lanes);
     uint32_t bad = 0, unset = 0;
+    uint64_t offsets[SIM_LANES];
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
-        uint64_t offset = a->addr[l] - window;
+        uint64_t offset = offsets[l] = a->addr[l] - window;
         if (w->local_bytes < a->bytes || offset > w->local_bytes - a->bytes) {
             bad |= 1u << l;
             continue;
@@ -413,8 +424,8 @@ static void resolve_local(sim_access *a, uint32_t lanes, uint64_t window)
                  (unsigned long long)w->local_bytes);
         fail(a, SPT_SIM_BOUNDS_LOCAL, bad, text);
     }
-    if (unset)
-        sim_access_report(a, SPT_SIM_UNINIT_LOCAL, unset, "");
+    if (unset || w->taint)
+        sim_taint_access(a, SPT_SIM_UNINIT_LOCAL, lanes & ~bad, unset, offsets);
 }
 
 static void resolve_param(sim_access *a, uint32_t lanes, uint64_t window)

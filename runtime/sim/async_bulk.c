@@ -11,6 +11,7 @@
 
 #include "memory_bits.h"
 #include "race.h"
+#include "taint.h"
 
 enum { UNIT = 16, UNITS = SIM_LANES * UNIT };
 
@@ -73,6 +74,7 @@ static void land(sim_warp *w, const sim_bulk *bulk, uint64_t to)
         return;
     bits_clear(mem->flight_bits, to, UNIT);
     bits_set(mem->shared_bits, to, UNIT);
+    sim_taint_shared_written(w->cta, to, UNIT);
     a.exec = 1u << bulk->lane;
     a.checks = a.async = true;
     for (unsigned l = 0; l < SIM_LANES; l++)

@@ -8,6 +8,7 @@
 
 #include "memory_bits.h"
 #include "race.h"
+#include "taint.h"
 
 enum { COUNT_MAX = (1 << 20) - 1, TX_MAX = (1 << 20) - 1, MARK = 2 };
 
@@ -262,6 +263,7 @@ static void op_init(const sim_insn *in, sim_warp *w, uint8_t *regs,
         memcpy(w->cta->shared + at, &word, 8);
         if (sim_cta_memory_of(w)->shared_bits)
             bits_set(sim_cta_memory_of(w)->shared_bits, at, 8);
+        sim_taint_shared_written(w->cta, at, 8);
     }
 }
 

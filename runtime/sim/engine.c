@@ -12,6 +12,7 @@
 
 #include "engine_int.h"
 #include "engine_print.h"
+#include "taint.h"
 
 enum {
     QUANTUM = 4096, /* warp instructions of a group before others may */
@@ -121,6 +122,20 @@ static const sim_insn *choose(sim_warp *w)
 
 /* ---- warps ---- */
 
+/* Runs the chosen group from pc on until it has an event. */
+static const sim_insn *run_group(sim_warp *w, const sim_insn *pc)
+{
+    w->event = sim_taint_any(w) ? SIM_EVENT_STEP : SIM_EVENT_NONE;
+    for (;;) {
+        while (!w->event)
+            pc = sim_go(pc, w, w->frame->regs, w->mask);
+        if (w->event != SIM_EVENT_STEP)
+            return pc;
+        w->event = SIM_EVENT_NONE;
+        pc = sim_taint_run(w, pc);
+    }
+}
+
 /* Runs a warp until it waits, ends or has had its turn; false: it waited. */
 static bool run_warp(sim_warp *w)
 {
@@ -133,15 +148,10 @@ static bool run_warp(sim_warp *w)
         /* Chosen by rank: the own block must not stop it at once. */
         uint32_t rank = (uint32_t)w->wait_rank;
         int32_t budget = w->budget;
-        w->event = SIM_EVENT_NONE;
         if (pc->full == sim_flow_header && pc->b >= rank)
             w->wait_rank = pc->b + 1;
         moved = true;
-        while (!w->event) {
-            pc = w->mask == UINT32_MAX
-                     ? pc->full(pc, w, w->frame->regs, w->mask)
-                     : pc->masked(pc, w, w->frame->regs, w->mask);
-        }
+        pc = run_group(w, pc);
         w->cta->instructions += (uint64_t)(budget - w->budget);
         if (w->mask && w->event != SIM_EVENT_STOP)
             sim_group_add(w, pc, w->frame, w->mask, SIM_READY, 0, 0);
@@ -267,6 +277,8 @@ static void close_cta(sim_cta *cta)
 {
     if (cta->memory)
         sim_memory_cta_close(cta);
+    if (cta->warps)
+        sim_taint_free(cta);
     for (uint32_t i = 0; cta->warps && i < cta->n_warps; i++)
         close_warp(&cta->warps[i]);
     if (cta->counts)
@@ -335,6 +347,7 @@ static bool begin_cta(sim_cta *cta, uint64_t index)
     cta->sequence = cta->instructions = 0;
     cta->fault = 0;
     cta->running = true;
+    sim_taint_clear(cta);
     for (uint32_t i = 0; i < cta->n_warps; i++)
         if (!begin_warp(&cta->warps[i]))
             return false;

@@ -44,6 +44,7 @@ typedef struct sim_cta sim_cta;
 typedef struct sim_launch sim_launch;
 typedef struct sim_program sim_program;
 typedef struct sim_code sim_code;
+typedef struct sim_taint sim_taint;
 
 typedef const sim_insn *(*sim_handler)(const sim_insn *in, sim_warp *w,
                                        uint8_t *regs, uint32_t exec);
@@ -116,6 +117,7 @@ typedef enum sim_event {
     SIM_EVENT_NONE,
     SIM_EVENT_GROUPS, /* groups changed: choose again */
     SIM_EVENT_QUANTUM, /* ran long enough */
+    SIM_EVENT_STEP, /* one instruction at a time from here (taint.h) */
     SIM_EVENT_BARRIER, /* the group waits */
     SIM_EVENT_STOP, /* the CTA is to end: fault, trap, limit */
 } sim_event;
@@ -150,6 +152,7 @@ struct sim_warp {
     uint8_t *local;
     uint64_t local_bytes;
     void *memory; /* of the memory spaces, per warp */
+    sim_taint *taint; /* NULL until something is marked */
 
     int n_groups; /* waiting ones; the running one is not among them */
     sim_group groups[SIM_LANES];
@@ -189,6 +192,7 @@ struct sim_cta {
     sim_counts *counts; /* of this CTA; NULL: counters are off */
     spt_buf *print; /* what its threads print */
     void *memory; /* of the memory spaces, per CTA */
+    uint8_t *undefined; /* bits of shared memory that are marked (taint.h) */
     uint32_t warps_done;
     bool running;
 };

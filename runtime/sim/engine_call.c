@@ -5,6 +5,8 @@
 
 #include "access.h"
 #include "engine_args.h"
+#include "memory_bits.h"
+#include "taint.h"
 
 /* The first local address that no lane of the frame uses. */
 static uint64_t end_of(const sim_frame *frame)
@@ -89,6 +91,15 @@ void sim_local_written(sim_warp *w, const uint8_t *byte, uint32_t bytes)
         uint64_t bit = (uint64_t)(byte + i - w->local);
         mem->local_bits[bit / 64] |= UINT64_C(1) << bit % 64;
     }
+    sim_taint_local_written(w, byte, bytes);
+}
+
+bool sim_local_is_written(const sim_warp *w, const uint8_t *byte)
+{
+    const sim_warp_memory *mem = w->memory;
+    return !mem || !mem->local_bits ||
+           (bits_get(mem->local_bits, (uint64_t)(byte - w->local)) &&
+            !sim_taint_local(w, byte));
 }
 
 /* Copies an object between frames, with what is known of its bytes. */
@@ -103,10 +114,13 @@ static void copy_local(sim_warp *w, uint64_t to, uint64_t from, uint64_t size,
             uint8_t *d = sim_local_byte(w, to + i, l);
             const uint8_t *s = sim_local_byte(w, from + i, l);
             *d = *s;
-            uint64_t bit = (uint64_t)(s - w->local);
-            if (mem && mem->local_bits &&
-                mem->local_bits[bit / 64] >> bit % 64 & 1)
+            if (!mem || !mem->local_bits)
+                continue;
+            if (bits_get(mem->local_bits, (uint64_t)(s - w->local)))
                 sim_local_written(w, d, 1);
+            else
+                bits_clear(mem->local_bits, (uint64_t)(d - w->local), 1);
+            sim_taint_copy(w, d, s);
         }
 }
 

@@ -40,8 +40,15 @@ static uint64_t argument(const external *call, uint32_t i)
         return 0;
     if (operand->kind == PTX_ADDRESS) {
         const ptx_var *var = &call->w->launch->module->vars[operand->index];
-        for (uint32_t k = 0; k < var->size && k < 8; k++)
-            value |= (uint64_t)*local_of(call, operand, k) << 8 * k;
+        bool written = true;
+        for (uint32_t k = 0; k < var->size && k < 8; k++) {
+            const uint8_t *byte = local_of(call, operand, k);
+            value |= (uint64_t)*byte << 8 * k;
+            written &= sim_local_is_written(call->w, byte);
+        }
+        if (!written)
+            sim_insn_report(call->w, call->in, SPT_SIM_UNINIT_LOCAL, call->lane,
+                            0, "passed to the runtime");
         return value;
     }
     const sim_arg *arg = &call->in->args->arg[call->in->args->first[2] + i];

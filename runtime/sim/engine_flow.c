@@ -270,6 +270,8 @@ HANDLER(warp_sync)
 {
     if (!run_members(in, w, regs, exec, 0, meet))
         return in;
+    if (__builtin_expect(w->event != 0, 0))
+        return in + 1;
     return sim_go(in + 1, w, regs, exec);
 }
 EXPORT(warp_sync);
@@ -344,6 +346,8 @@ HANDLER(barrier)
         barrier->arrived += count;
         barrier->arrivers |= 1u << w->index % 32;
         sim_barrier_check(cta, id);
+        if (__builtin_expect(w->event != 0, 0))
+            return in + 1;
         return sim_go(in + 1, w, regs, exec);
     }
     barrier->waiting += count;

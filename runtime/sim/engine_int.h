@@ -23,9 +23,11 @@ void sim_lanes_exit(sim_warp *w, uint32_t lanes);
 void sim_call_run(const sim_insn *in, sim_warp *w, uint8_t *regs,
                   uint32_t exec);
 void sim_call_return(sim_warp *w, uint32_t lanes);
-/* Byte at of a lane's local memory, and that it was written. */
+/* Byte at of a lane's local memory; that bytes were written, and whether
+   (without checks: yes). */
 uint8_t *sim_local_byte(const sim_warp *w, uint64_t at, unsigned lane);
 void sim_local_written(sim_warp *w, const uint8_t *byte, uint32_t bytes);
+bool sim_local_is_written(const sim_warp *w, const uint8_t *byte);
 /* Lanes call a function that the module only declares. */
 void sim_extern_run(const sim_insn *in, sim_warp *w, const uint8_t *regs,
                     const ptx_func *callee, uint32_t exec);
