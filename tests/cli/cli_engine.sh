@@ -68,6 +68,25 @@ try "${vllm[@]}" --tp 2 --draft-board l4 --link-us 50
 is "a drafter on another board" "$(query d.draft_board)" l4
 is "at that distance" "$(query d.link_us)" 50
 
+try "${vllm[@]}" --pp 4 --link-us 100
+is "layers in stages" "$status" 0
+is "are said" "$(query 'd.stages .. " " .. d.link_us')" "4 100"
+is "they take longer than boards that share every layer" \
+    "$(query "d.choices[1].target_us > 2 * $four")" true
+is "and have the memory of all four" \
+    "$(query 'all(d.choices, function(c) return c.fits end)')" true
+try --arch sm90 --model deepseek-r1 --board h200_sxm --engine vllm --pp 8 \
+    --drafter mtp --batch 1 --context 1024 --json
+is "what an engine cannot split is null" "$(query 'all(d.choices, function(c)
+    return c.draft_length == null end)')" true
+has "with the reason" "$out" "issue 52069"
+try why --board h100_sxm --model llama-3.1-8b --workload chat --pp 2 \
+    --link-us 200 --json
+is "why shows the hops" "$(query 'd.lengths[1].terms_us.hops > 399')" true
+refused "more stages than layers" 2 "--pp 64" "${llama[@]}" \
+    --model llama-3.2-1b --weights bf16 --pp 64
+refused "a bandwidth of no link" 2 "--link-gbps" "${llama[@]}" --link-gbps 5
+
 capped=(--board rtx_5090 --model qwen3.8-27b --weights ud_q4_k_xl
     --engine llama.cpp --drafter mtp --batch 1 --context 1024 --json)
 try "${capped[@]}" --power-limit 600

@@ -23,7 +23,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                           &err) != SPT_OK ||
         spt_target_stand_in(32, 8, 128, "q4_k", &target, &err) != SPT_OK)
         return 0;
-    spt_load load = {&serving, &board, &target, NULL, 2, 4, 100, 2};
+    spt_load load = {.serving = &serving,
+                     .board = &board,
+                     .target = &target,
+                     .boards = 2,
+                     .batch = 4,
+                     .context = 100,
+                     .kv_bytes = 2,
+                     .stages = 2};
     for (int d = 0; d < 20; d += 5) {
         double us = spt_serving_step_us(&load, d);
         if (!(us > 0) || !isfinite(us))

@@ -176,6 +176,70 @@ static void test_deployment(spt_gen *gen)
                "a prompt takes its weights times its tokens");
 }
 
+/* Layers split over boards: one sequence takes the same time and the hops,
+   several keep all stages at work, the last one drafts for all of them. */
+static void test_stages(spt_gen *gen)
+{
+    spt_board b;
+    spt_target t;
+    spt_drafter d;
+    spt_error err;
+    spt_attention_config c = config_of(16);
+    spt_kernels kernels = {&c, 1, NULL, NULL};
+    const char *evidence;
+    CHECK_OK(spt_gen_board(gen, "h100_sxm", &b, &err), &err, "h100");
+    CHECK_OK(spt_target_load(".", "llama-3.3-70b", NULL, &t, &err), &err,
+             "70B");
+    CHECK_OK(spt_drafter_make(".", "eagle3", &t, &d, &err), &err, "drafter");
+    spt_step one = {.board = &b,
+                    .target = &t,
+                    .kernels = &kernels,
+                    .kv_bytes = 2,
+                    .batch = 1,
+                    .context = 1024};
+    spt_step split = one;
+    split.where = (spt_deployment){.stages = 4, .link_us = 50};
+    double bytes = 3 * 5 * 8192 * 2; /* rows x hidden, three times */
+    CHECK_NEAR(spt_step_verify_us(&split, 4, &evidence),
+               spt_step_verify_us(&one, 4, &evidence) + 4 * 50 +
+                   bytes / (b.link_gbps * 1e3),
+               1e-6, "one sequence: the same, three hops, and the tokens back");
+    split.where.link_gbps = 1;
+    CHECK_NEAR(spt_step_verify_us(&split, 4, &evidence),
+               spt_step_verify_us(&one, 4, &evidence) + 4 * 50 + bytes / 1e3,
+               1e-6, "over a link of 1 GB/s");
+    double alone = spt_step_verify_us(&split, 4, &evidence);
+    double draft = spt_step_draft_us(&split, &d, 4);
+    split.batch = 4;
+    CHECK_NEAR(spt_step_verify_us(&split, 4, &evidence), alone, 1e-6,
+               "four sequences on four stages take as long as one");
+    CHECK_NEAR(spt_step_draft_us(&split, &d, 4),
+               fmax(draft, 4 * (alone / 4 + draft) - alone), 1e-6,
+               "but the last stage drafts for each of them");
+    CHECK(spt_step_fits(&split, &d, spt_step_memory_bytes(&split, &d, 4)) &&
+              !spt_step_fits(&one, &d, spt_step_memory_bytes(&one, &d, 4)),
+          "four boards hold what one does not");
+    /* An engine whose stages take turns gains nothing from a batch. */
+    spt_serving engine;
+    CHECK_OK(spt_serving_load(".", "llama.cpp", &engine, &err), &err, "engine");
+    one.batch = split.batch = 4;
+    one.where.serving = split.where.serving = &engine;
+    one.where.boards = split.where.boards = 1;
+    one.board = &b;
+    engine.memory_use = 0;
+    engine.host_gbps = 1000;
+    engine.together = 0;
+    double whole = spt_step_verify_us(&one, 0, &evidence);
+    split.where.link_us = 0;
+    split.where.link_gbps = 1e4;
+    engine.micro_batches = 1;
+    double parts = spt_step_verify_us(&split, 0, &evidence);
+    engine.micro_batches = 0;
+    double turns = spt_step_verify_us(&split, 0, &evidence);
+    CHECK(parts < turns, "parts of a batch side by side are faster");
+    CHECK(turns <= whole, "turns are not, but the memory of all boards");
+}
+
 static void test_power(void)
 {
     static const char good[] =
@@ -214,6 +278,7 @@ int main(void)
         test_board(gen, spt_gen_board_name(gen, i));
     test_step(gen);
     test_deployment(gen);
+    test_stages(gen);
     test_power();
     spt_gen_close(gen);
     return check_done();

@@ -172,7 +172,14 @@ static void test_directions(void)
     CHECK_OK(spt_target_load(".", "qwen3.8-27b", "q4_k_m", &t, &err), &err,
              "a model");
     CHECK_OK(spt_drafter_make(".", "mtp", &t, &d, &err), &err, "a drafter");
-    spt_load l = {&s, &b, &t, &d, 1, 1, 400, 2};
+    spt_load l = {.serving = &s,
+                  .board = &b,
+                  .target = &t,
+                  .drafter = &d,
+                  .boards = 1,
+                  .batch = 1,
+                  .context = 400,
+                  .kv_bytes = 2};
     bool rises = true;
     for (int n = 1; n < 8; n++)
         rises &= spt_serving_step_us(&l, n) > spt_serving_step_us(&l, n - 1);

@@ -252,13 +252,21 @@ static void choose_one(const spt_choose_input *in, const cell *c,
                  serving->name, spt_drafter_name(choice->drafter->method));
         return;
     }
+    const char *apart =
+        serving ? serving->methods[choice->drafter->method].no_pipeline : "";
+    if (in->where.stages > 1 && *apart) {
+        choice->evidence = "modelled";
+        snprintf(choice->reason, sizeof choice->reason, "%s: %s", serving->name,
+                 apart);
+        return;
+    }
     if (!t->fits[0]) {
         choice->evidence = c->evidence[0];
         snprintf(choice->reason, sizeof choice->reason,
                  "the model and this KV do not fit: %.1f of %.1f GB",
                  t->memory[0] / 1e9,
                  in->board->memory_bytes / 1e9 *
-                     (in->where.boards > 1 ? in->where.boards : 1));
+                     spt_deployment_boards(&in->where));
         return;
     }
     pick(c, t, choice->table, choice);

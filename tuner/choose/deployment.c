@@ -18,6 +18,14 @@ int spt_deployment_lines(const spt_deployment *w,
         snprintf(l->text, sizeof l->text, "%d boards share every layer",
                  w->boards);
     }
+    if (w->stages > 1) {
+        spt_labelled *l = &lines[n++];
+        l->label = "stages";
+        snprintf(l->text, sizeof l->text,
+                 "%d of equal layers, %d boards in all; %g us to the next, "
+                 "the drafter on the last",
+                 w->stages, spt_deployment_boards(w), w->link_us);
+    }
     if (w->power.watts > 0) {
         spt_labelled *l = &lines[n++];
         l->label = "power";
@@ -42,10 +50,13 @@ void spt_deployment_json(const spt_deployment *w, cJSON *object)
         cJSON_AddStringToObject(object, "engine_source", w->serving->source);
     }
     cJSON_AddNumberToObject(object, "boards", w->boards > 1 ? w->boards : 1);
+    cJSON_AddNumberToObject(object, "stages", w->stages > 1 ? w->stages : 1);
     if (w->power.watts > 0)
         cJSON_AddNumberToObject(object, "power_limit_w", w->power.watts);
-    if (w->draft_board) {
+    if (w->draft_board)
         cJSON_AddStringToObject(object, "draft_board", w->draft_board->name);
+    if (w->draft_board || w->stages > 1)
         cJSON_AddNumberToObject(object, "link_us", w->link_us);
-    }
+    if (w->link_gbps > 0)
+        cJSON_AddNumberToObject(object, "link_gbps", w->link_gbps);
 }

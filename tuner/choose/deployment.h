@@ -6,7 +6,7 @@
 
 #include "step.h"
 
-enum { SPT_DEPLOYMENT_LINES = 5 };
+enum { SPT_DEPLOYMENT_LINES = 6 };
 
 typedef struct spt_labelled {
     const char *label;

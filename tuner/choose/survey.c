@@ -7,7 +7,7 @@
 #include "gen.h"
 #include "mem.h"
 
-/* To a drafter's board, where nobody says how far it is. */
+/* To a drafter's board or the next stage, where nobody says how far. */
 static const double default_link_us = 20;
 
 bool spt_survey_other_engine(const spt_survey_options *o)
@@ -48,9 +48,11 @@ static spt_status check_options(const spt_survey_options *o, spt_error *err)
     if (!o->arch && !o->board)
         return spt_fail(err, SPT_E_USAGE,
                         "--arch: expected an architecture, or --board BOARD");
-    if (o->link_us >= 0 && !o->draft_board)
+    if ((o->link_us >= 0 || o->link_gbps > 0) && !o->draft_board &&
+        o->boards < 2 && o->stages < 2)
         return spt_fail(err, SPT_E_USAGE,
-                        "--link-us: expected --draft-board beside it");
+                        "%s: expected --draft-board, --tp or --pp beside it",
+                        o->link_us >= 0 ? "--link-us" : "--link-gbps");
     return SPT_OK;
 }
 
@@ -126,8 +128,15 @@ static spt_status read_deployment(spt_survey *s, spt_deployment *where,
     const spt_survey_options *o = s->options;
     const char *home = spt_gen_root(s->builder.gen);
     *where = (spt_deployment){.boards = o->boards > 1 ? (int)o->boards : 1,
+                              .stages = o->stages > 1 ? (int)o->stages : 1,
                               .link_us = o->link_us >= 0 ? o->link_us
-                                                         : default_link_us};
+                                                         : default_link_us,
+                              .link_gbps = o->link_gbps,
+                              .reduce_us = o->link_us >= 0 ? o->link_us : 0};
+    if (where->stages > s->target.layers)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--pp %d: expected at most the %lld layers",
+                        where->stages, (long long)s->target.layers);
     /* Shards need whole heads. */
     if (s->target.q_heads % where->boards)
         return spt_fail(err, SPT_E_USAGE,

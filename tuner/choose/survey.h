@@ -15,8 +15,9 @@ typedef struct spt_survey_options {
     const char *arch, *board, *heads, *model, *weights, *acceptance;
     const char *dtype, *kv_dtype; /* of queries (bf16), of KV (theirs) */
     const char *engine, *draft_board, *effort;
-    int64_t head_dim, boards;
+    int64_t head_dim, boards, stages;
     double link_us; /* negative: not given */
+    double link_gbps; /* 0: the board's own */
     double power_limit; /* 0: none */
     spt_texts drafters;
     spt_ints batches, contexts;

@@ -96,12 +96,16 @@ static spt_status read_methods(const cJSON *root, const char *path,
         snprintf(where, sizeof where, "%.250s: methods.%s", path, item->string);
         if (!cJSON_IsObject(item))
             return spt_fail(err, SPT_E_FORMAT, "%s: expected an object", where);
-        SPT_TRY(spt_json_only(item, where, "flags tree source", err));
+        SPT_TRY(
+            spt_json_only(item, where, "flags tree no_pipeline source", err));
         SPT_TRY(
             read_copy(item, where, "flags", m->flags, sizeof m->flags, err));
         if (spt_json_has(item, "tree"))
             SPT_TRY(
                 read_copy(item, where, "tree", m->tree, sizeof m->tree, err));
+        if (spt_json_has(item, "no_pipeline"))
+            SPT_TRY(read_copy(item, where, "no_pipeline", m->no_pipeline,
+                              sizeof m->no_pipeline, err));
         SPT_TRY(
             read_copy(item, where, "source", m->source, sizeof m->source, err));
     }

@@ -21,6 +21,7 @@ typedef struct spt_serving_method {
     char flags[200]; /* "": the engine lacks the method */
     char tree[260]; /* for a tree of {DEPTH}, {TOP_K}, {NODES}, {NODES+1}; "":
                        it has none */
+    char no_pipeline[100]; /* why not over stages of layers, or "" */
     char source[160]; /* where the engine documents them, with its version */
 } spt_serving_method;
 
@@ -52,7 +53,15 @@ bool spt_serving_tree_flags(const spt_serving *serving, spt_method method,
                             const spt_draft_tree *tree, char *text,
                             size_t size);
 
-/* One load: a batch of equal sequences on boards that share every layer. */
+/* Between boards; zeroed: as the board says. */
+typedef struct spt_link {
+    double hop_us; /* from a stage to the next, one way */
+    double gbps; /* 0 = the board's own link */
+    double reduce_us; /* least of a layer's all-reduces beside their bytes */
+} spt_link;
+
+/* One load: a batch of equal sequences on boards that share every layer, or on
+   stages of such boards. */
 typedef struct spt_load {
     const spt_serving *serving;
     const spt_board *board;
@@ -62,6 +71,8 @@ typedef struct spt_load {
     double batch; /* sequences that ask */
     double context; /* tokens per sequence */
     double kv_bytes; /* of one KV element */
+    int stages; /* that the layers are split into; 0 = 1 */
+    spt_link link;
 } spt_load;
 
 /* Sequences that run side by side; what does not fit waits. At least 1. */

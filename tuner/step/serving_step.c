@@ -86,10 +86,45 @@ static void add_context(work *w, const spt_load *l, const spt_target *t,
                 (double)t->window_layers * window);
 }
 
+static int stages_of(const spt_load *l)
+{
+    return l->stages > 1 ? l->stages : 1;
+}
+
+static int all_boards(const spt_load *l)
+{
+    return l->boards * stages_of(l);
+}
+
+static double link_gbps(const spt_load *l)
+{
+    if (l->link.gbps > 0)
+        return l->link.gbps;
+    return l->board->link_gbps > 0 ? l->board->link_gbps : 16;
+}
+
+/* Parts of a batch that are under way on the stages at once. */
+static double parts_of(const spt_load *l, double running)
+{
+    bool parts = l->serving->micro_batches > 0;
+    return parts ? fmin(stages_of(l), running) : 1;
+}
+
+/* Activations from stage to stage, and the tokens back to the first. */
+static double hops_us(const spt_load *l, double rows)
+{
+    int stages = stages_of(l);
+    double bytes = rows * (double)l->target->hidden * 2;
+    if (stages < 2)
+        return 0;
+    return stages * l->link.hop_us +
+           (stages - 1) * bytes / (link_gbps(l) * 1e3);
+}
+
 /* Share of the target's weights that the boards' memory does not hold. */
 static double away(const spt_load *l)
 {
-    double room = l->board->memory_bytes * l->boards * weights_share;
+    double room = l->board->memory_bytes * all_boards(l) * weights_share;
     return 1 - fmin(1, room / l->target->weight_bytes);
 }
 
@@ -117,9 +152,8 @@ static double reduce_us(const spt_load *l, int boards, double rows,
     if (boards < 2)
         return 0;
     double bytes = 2 * rows * hidden * 2;
-    double link = l->board->link_gbps > 0 ? l->board->link_gbps : 16;
-    return l->serving->reduce_us +
-           2 * bytes * (boards - 1) / boards / (link * 1e3);
+    return fmax(l->serving->reduce_us, 2 * l->link.reduce_us) +
+           2 * bytes * (boards - 1) / boards / (link_gbps(l) * 1e3);
 }
 
 /* A forward's reading and arithmetic by what it is for: KV holds linear
@@ -184,8 +218,11 @@ static void verify_terms(const spt_load *l, double running, int draft_length,
 {
     const spt_serving *e = l->serving;
     double rows = running * (1 + draft_length);
+    double parts = parts_of(l, running);
     *terms = (spt_step_terms){0};
-    forward_terms(l, l->target, l->boards, running, rows, e->layer_us, terms);
+    forward_terms(l, l->target, l->boards, running / parts, rows / parts,
+                  e->layer_us, terms);
+    terms->us[SPT_TERM_HOP] += hops_us(l, rows / parts);
     terms->us[SPT_TERM_HOST] += e->step_us;
     if (!draft_length)
         return;
@@ -297,8 +334,10 @@ double spt_serving_running(const spt_load *l, int draft_length)
         return l->batch;
     double sequence =
         spt_target_sequence_bytes(l->target, l->kv_bytes, l->context);
-    double room = l->board->memory_bytes * l->boards * e->memory_use -
-                  e->reserve_gb * 1e9 * l->boards - l->target->weight_bytes;
+    double room =
+        (l->board->memory_bytes * e->memory_use - e->reserve_gb * 1e9) *
+            all_boards(l) -
+        l->target->weight_bytes;
     if (d) {
         room -= spt_drafter_weight_bytes(d, l->target);
         sequence +=
@@ -326,10 +365,13 @@ void spt_serving_verify_terms(const spt_load *l, int draft_length,
 
 double spt_serving_tree_us(const spt_load *l, const spt_draft_tree *tree)
 {
-    double group = group_of(l, tree->nodes);
+    double group = group_of(l, tree->nodes), parts = parts_of(l, group);
+    double draft = spt_serving_draft_us(l, group / parts, tree);
+    double verify = spt_serving_verify_us(l, group, tree->nodes);
+    /* Of the stages the last also drafts, for one part after the other. */
+    double last = parts * (verify / stages_of(l) + draft);
     return l->batch / group *
-           (spt_serving_draft_us(l, group, tree) +
-            spt_serving_verify_us(l, group, tree->nodes) +
+           (fmax(draft + verify, last) +
             spt_serving_restore_us(l, group, tree->depth));
 }
 

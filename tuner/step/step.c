@@ -26,6 +26,16 @@ int spt_step_boards(const spt_step *s)
     return s->where.boards > 1 ? s->where.boards : 1;
 }
 
+int spt_step_stages(const spt_step *s)
+{
+    return s->where.stages > 1 ? s->where.stages : 1;
+}
+
+int spt_deployment_boards(const spt_deployment *w)
+{
+    return (w->boards > 1 ? w->boards : 1) * (w->stages > 1 ? w->stages : 1);
+}
+
 spt_load spt_step_load(const spt_step *s, const spt_drafter *d)
 {
     return (spt_load){.serving = s->where.serving,
@@ -35,7 +45,11 @@ spt_load spt_step_load(const spt_step *s, const spt_drafter *d)
                       .boards = spt_step_boards(s),
                       .batch = s->batch,
                       .context = s->context,
-                      .kv_bytes = s->kv_bytes};
+                      .kv_bytes = s->kv_bytes,
+                      .stages = spt_step_stages(s),
+                      .link = {.hop_us = s->where.link_us,
+                               .gbps = s->where.link_gbps,
+                               .reduce_us = s->where.reduce_us}};
 }
 
 const char *spt_term_name(spt_term term)
@@ -235,16 +249,52 @@ static void add_head(const sum *a, double rows, double vocab, double hidden,
     add_small(a, rows * vocab * 4);
 }
 
+/* GB/s between two boards: as told, else the slower one's link, else PCIe. */
+static double link_gbps(const spt_step *s, const spt_board *other)
+{
+    double gbps = fmin(s->board->link_gbps, other->link_gbps);
+    if (s->where.link_gbps > 0)
+        return s->where.link_gbps;
+    return gbps > 0 ? gbps : 16;
+}
+
 /* Two all-reduces of a layer's rows among the boards: there and back. */
 static double reduce_us(const spt_step *s, double rows, double hidden)
 {
     int n = spt_step_boards(s);
-    double link = s->board->link_gbps > 0 ? s->board->link_gbps : 16;
+    double link = link_gbps(s, s->board);
+    double usual =
+        link >= slowest_nvlink_gbps ? reduce_nvlink_us : reduce_pcie_us;
     if (n < 2)
         return 0;
-    return 2 *
-           ((link >= slowest_nvlink_gbps ? reduce_nvlink_us : reduce_pcie_us) +
-            2 * rows * hidden * 2 * (n - 1) / n / (link * 1e3));
+    return 2 * (fmax(usual, s->where.reduce_us) +
+                2 * rows * hidden * 2 * (n - 1) / n / (link * 1e3));
+}
+
+/* Activations from stage to stage, and the tokens back to the first. */
+static double hops_us(const spt_step *s, double rows)
+{
+    int stages = spt_step_stages(s);
+    double bytes = rows * (double)s->target->hidden * 2;
+    if (stages < 2)
+        return 0;
+    return stages * s->where.link_us +
+           (stages - 1) * bytes / (link_gbps(s, s->board) * 1e3);
+}
+
+/* Sequences go through the stages in as many groups as there are stages. */
+static int groups_of(const spt_step *s)
+{
+    int stages = spt_step_stages(s);
+    return s->batch < stages ? s->batch : stages;
+}
+
+/* The step of one group, on all of its stages one after the other. */
+static spt_step group_step(const spt_step *s)
+{
+    spt_step g = *s;
+    g.batch = (s->batch + groups_of(s) - 1) / groups_of(s);
+    return g;
 }
 
 /* One forward of a model with 1 + draft rows per sequence, head included. */
@@ -294,9 +344,13 @@ void spt_step_verify_terms(const spt_step *step, int draft_length,
         spt_serving_verify_terms(&l, draft_length, terms);
         return;
     }
-    add_forward(s, s->target, s->context, draft_length, terms);
+    spt_step group = group_step(s);
+    add_forward(&group, s->target, s->context, draft_length, terms);
     if (draft_length)
-        terms->us[SPT_TERM_SMALL] += small(s, (double)s->batch * draft_length);
+        terms->us[SPT_TERM_SMALL] +=
+            small(s, (double)group.batch * draft_length);
+    terms->us[SPT_TERM_HOP] +=
+        hops_us(s, (double)group.batch * (1 + draft_length));
     terms->us[SPT_TERM_HOST] += host_us;
 }
 
@@ -418,13 +472,28 @@ static double draft_us(const spt_step *s, const spt_drafter *d,
     }
 }
 
+/*
+ * The last stage drafts for one group after the other, and verifies its share
+ * of the layers between; what that adds to a group's way through all stages.
+ */
+static double staged_draft_us(const spt_step *s, const spt_drafter *d,
+                              const spt_draft_tree *tree)
+{
+    const char *evidence;
+    spt_step group = group_step(s);
+    double draft = draft_us(&group, d, tree);
+    double verify = spt_step_verify_us(s, tree->nodes, &evidence);
+    double last = groups_of(s) * (verify / spt_step_stages(s) + draft);
+    return fmax(draft, last - verify);
+}
+
 /* Tokens and the target's features to the drafter's board, drafts back. */
 static double link_us(const spt_step *s, const spt_drafter *d, int depth)
 {
     double rows = (double)s->batch * (1 + depth);
     double bytes = rows * (4 + d->taps * (double)s->target->hidden * 2);
-    double gbps = fmin(s->board->link_gbps, s->where.draft_board->link_gbps);
-    return 2 * s->where.link_us + bytes / ((gbps > 0 ? gbps : 16) * 1e3);
+    return 2 * s->where.link_us +
+           bytes / (link_gbps(s, s->where.draft_board) * 1e3);
 }
 
 double spt_step_tree_draft_us(const spt_step *step, const spt_drafter *d,
@@ -436,6 +505,8 @@ double spt_step_tree_draft_us(const spt_step *step, const spt_drafter *d,
     const spt_step *s = &own;
     if (tree->depth <= 0)
         return 0;
+    if (!s->where.draft_board && !s->where.serving && groups_of(s) > 1)
+        return staged_draft_us(s, d, tree);
     if (!s->where.draft_board || d->method == SPT_METHOD_NGRAM)
         return draft_us(s, d, tree);
     spt_step there = *s;

@@ -26,7 +26,10 @@ typedef struct spt_deployment {
     const spt_serving *serving; /* the engine; NULL = spectune */
     int boards; /* that share every layer (tensor-parallel); 0 = 1 */
     const spt_board *draft_board; /* of the drafter; NULL = the target's */
-    double link_us; /* between the two, one way */
+    int stages; /* that the layers are split into, each `boards`; 0 = 1 */
+    double link_us; /* to the draft board, and between stages, one way */
+    double link_gbps; /* between boards; 0 = the board's own link */
+    double reduce_us; /* least of an all-reduce beside its bytes; 0 = usual */
     spt_power power; /* cap of the target's boards; zeroed: none */
 } spt_deployment;
 
@@ -40,7 +43,9 @@ typedef struct spt_step {
     spt_deployment where;
 } spt_step;
 
-int spt_step_boards(const spt_step *step); /* at least 1 */
+int spt_step_boards(const spt_step *step); /* of a stage, at least 1 */
+int spt_step_stages(const spt_step *step); /* at least 1 */
+int spt_deployment_boards(const spt_deployment *where); /* of all stages */
 /* For functions of serving.h. */
 spt_load spt_step_load(const spt_step *step, const spt_drafter *drafter);
 

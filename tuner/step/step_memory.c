@@ -47,7 +47,7 @@ static double rest_bytes(const spt_step *s, double rows, int draft_length)
                &shape, known ? s->kernels->configs[0].chunk : 512) +
            rows *
                (4.0 * (double)(t->hidden + t->ffn) * 2 + (double)t->vocab * 4) +
-           reserve_bytes(s) * spt_step_boards(s);
+           reserve_bytes(s) * spt_deployment_boards(&s->where);
 }
 
 spt_footprint spt_step_footprint(const spt_step *s, const spt_drafter *d,
@@ -89,7 +89,8 @@ bool spt_step_fits(const spt_step *s, const spt_drafter *d, double memory_bytes)
     bool there = !other || !d ||
                  drafter_bytes(s, d, s->context) + reserve_bytes(s) <=
                      other->memory_bytes;
-    return there && memory_bytes <= s->board->memory_bytes * spt_step_boards(s);
+    return there && memory_bytes <= s->board->memory_bytes *
+                                        spt_deployment_boards(&s->where);
 }
 
 /* Matrix work of a prompt: weights times tokens, and attention's triangle. */
