@@ -25,7 +25,7 @@ typedef struct sim_race_other {
 enum { SIM_RACE_ELSEWHERE = (1 << 24) - 1 };
 
 /*
- * Hears of each race: lanes side by side that access bytes of 16 in a row are
+ * Hears of each race: lanes side by side that access parts of 16 bytes are
  * one event for each other access; lane and address are those of their first.
  */
 typedef void sim_race_found(void *user, const sim_access *a, uint32_t lane,

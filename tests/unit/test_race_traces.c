@@ -172,6 +172,12 @@ static void plain_part(trace *t, const sim_access *a, uint64_t at, uint64_t to,
     }
 }
 
+/* Lanes of 16 bytes and more are looked at one by one. */
+static bool joins(const sim_access *a, uint32_t lane)
+{
+    return (a->exec >> lane & 1) && a->bytes < PART;
+}
+
 static void plain_access(trace *t, const sim_access *a)
 {
     t->p.touched[a->w->index] = true;
@@ -182,9 +188,10 @@ static void plain_access(trace *t, const sim_access *a)
         }
         uint32_t lane = l, repeated = 0;
         uint64_t from = a->addr[l], to = from;
-        for (; l < SIM_LANES && (a->exec >> l & 1) && a->addr[l] == to; l++)
-            to += a->bytes;
-        for (; l < SIM_LANES && (a->exec >> l & 1) && a->addr[l] >= from &&
+        do
+            to += a->bytes, l++;
+        while (l < SIM_LANES && joins(a, l) && a->addr[l] == to);
+        for (; l < SIM_LANES && joins(a, l) && a->addr[l] >= from &&
                a->addr[l] + a->bytes <= to;
              l++)
             repeated |= 1u << (a->addr[l] - from) / a->bytes;

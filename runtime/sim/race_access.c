@@ -1,0 +1,295 @@
+/*
+ * Shared accesses: what most of them do costs a look at a cell and a mark or
+ * two, here; the rest goes to race_cells.c.
+ */
+#include "race_cells.h"
+
+/* What every unit needs. */
+typedef struct fast {
+    uint64_t *cell;
+    race_mark *own; /* of this warp, this kind and one level */
+    const race_mark *other; /* of the other kind */
+    uint32_t stale, word, warp, level_bits;
+} fast;
+
+#define INLINE inline __attribute__((always_inline))
+
+static INLINE fast fast_of(const race_visit *v, int level)
+{
+    return (fast){v->race->cell, v->own[level], v->other[level],       v->stale,
+                  v->word,       v->warp,       RACE_LEVEL_BITS(level)};
+}
+
+/*
+ * Reads one unit of a cell that no other warp has written since it was new;
+ * false: it is not so simple.
+ */
+static INLINE bool read_simply(const fast *f, uint32_t index, size_t unit,
+                               race_mark mine)
+{
+    uint64_t cell = f->cell[index];
+    uint32_t written = (uint32_t)cell, read = (uint32_t)(cell >> 32);
+    uint32_t many = RACE_MANY;
+    if (read <= f->stale)
+        many = 0;
+    if (written > f->stale || read > f->stale) {
+        race_mark old = f->own[unit];
+        if ((written & RACE_LEVEL_BITS(3)) != f->level_bits)
+            return false;
+        if (race_same_epoch(old, mine)) {
+            if (race_same_access(old, mine))
+                return true;
+            if (!race_alike(old, mine))
+                return false;
+            mine = (mine & ~RACE_WHO) | RACE_SEVERAL;
+        }
+        if (written > f->stale) {
+            race_mark w = f->other[unit];
+            if ((written & RACE_MANY) != f->warp ||
+                (race_same_epoch(w, mine) && !race_same_lanes(w, mine)))
+                return false;
+        }
+        if ((read & RACE_MANY) == f->warp)
+            many = 0;
+    }
+    f->own[unit] = mine;
+    f->cell[index] = (uint64_t)(f->word | many) << 32 |
+                     (written > f->stale ? written : f->level_bits);
+    return true;
+}
+
+/* Writes one unit of a cell that only this warp has touched. */
+static INLINE bool write_simply(const fast *f, uint32_t index, size_t unit,
+                                race_mark mine)
+{
+    uint64_t cell = f->cell[index];
+    uint32_t written = (uint32_t)cell, read = (uint32_t)(cell >> 32);
+    if (written <= f->stale && read <= f->stale) {
+        f->own[unit] = mine;
+        f->cell[index] = f->word | f->level_bits;
+        return true;
+    }
+    if ((written & RACE_LEVEL_BITS(3)) != f->level_bits ||
+        (written > f->stale && (written & RACE_MANY) != f->warp))
+        return false;
+    race_mark old = f->own[unit];
+    if (race_same_epoch(old, mine)) {
+        if (race_same_access(old, mine))
+            return true;
+        if ((old ^ mine) & RACE_INSN)
+            return false;
+    }
+    if (read > f->stale) {
+        race_mark r = f->other[unit];
+        if ((read & RACE_MANY) != f->warp ||
+            (race_same_epoch(r, mine) && !race_same_lanes(r, mine)))
+            return false;
+    }
+    f->own[unit] = mine;
+    f->cell[index] = (uint64_t)read << 32 | f->word | f->level_bits;
+    return true;
+}
+
+static INLINE bool touch_simply(const fast *f, int kind, uint32_t index,
+                                size_t unit, race_mark mine)
+{
+    return kind == RACE_WRITE ? write_simply(f, index, unit, mine)
+                              : read_simply(f, index, unit, mine);
+}
+
+/* Whole cells from an address on, whose bytes belong to lanes from `lane` on,
+   or to several each. */
+static INLINE void touch_whole(const race_visit *v, int kind, uint64_t from,
+                               uint64_t to, uint32_t lane, bool several)
+{
+    fast f = fast_of(v, RACE_WHOLE);
+    uint32_t shift = v->shift < 4 ? v->shift : 4;
+    race_mark who = several ? RACE_SEVERAL : shift << 8;
+    for (uint64_t at = from; at < to; at += RACE_CELL) {
+        uint32_t first = lane + (uint32_t)((at - from) >> v->shift);
+        uint32_t index = (uint32_t)(at / RACE_CELL);
+        race_mark mine = v->mine | who | (several ? 0 : first);
+        race_part p = {index, 0, RACE_CELL, first,
+                       several ? (2u << ((RACE_CELL - 1) >> shift)) - 1 : 0};
+        if (!touch_simply(&f, kind, index, index, mine))
+            race_touch(v, &p);
+    }
+}
+
+/* Some words of one cell. */
+static INLINE void touch_words(const race_visit *v, int kind,
+                               const race_part *p)
+{
+    if (v->shift >= 2 && v->own[RACE_WORDS]) {
+        fast f = fast_of(v, RACE_WORDS);
+        size_t unit = (p->index * (size_t)RACE_CELL + p->first) / 4;
+        uint32_t n = p->n / 4, k = 0;
+        for (; k < n; k++) {
+            uint32_t i = 4 * k >> v->shift;
+            uint32_t who = p->several >> i & 1 ? RACE_SEVERAL : p->lane + i;
+            if (!touch_simply(&f, kind, p->index, unit + k, v->mine | who))
+                break;
+        }
+        if (k == n)
+            return;
+    }
+    race_touch(v, p);
+}
+
+/* The lowest n bits, n from 0 on. */
+static inline uint32_t low_bits(uint32_t n)
+{
+    return n < 32 ? (1u << n) - 1 : UINT32_MAX;
+}
+
+/* Lanes side by side from `lane` on; repeated: those of them whose bytes other
+   lanes read too. */
+static INLINE void touch_run(const race_visit *v, int kind, uint64_t from,
+                             uint64_t to, uint32_t lane, uint32_t repeated)
+{
+    bool all = repeated == low_bits((uint32_t)((to - from) >> v->shift));
+    for (uint64_t at = from, end; at < to; at = end) {
+        uint32_t i = (uint32_t)((at - from) >> v->shift);
+        end = at - at % RACE_CELL + RACE_CELL;
+        if (end == at + RACE_CELL && end <= to && (!repeated || all)) {
+            end = to - to % RACE_CELL;
+            touch_whole(v, kind, at, end, lane + i, repeated);
+            continue;
+        }
+        end = end < to ? end : to;
+        uint32_t n = (uint32_t)(end - at) >> v->shift;
+        race_part p = {(uint32_t)(at / RACE_CELL), at % RACE_CELL,
+                       (uint32_t)(end - at), lane + i,
+                       repeated >> i & low_bits(n ? n : 1)};
+        touch_words(v, kind, &p);
+    }
+}
+
+/* Lanes of whole cells, each by itself. */
+static INLINE void touch_rows(const race_visit *v, int kind)
+{
+    fast f = fast_of(v, RACE_WHOLE);
+    const uint64_t *addr = v->addr;
+    race_mark mine = v->mine | 4 << 8;
+    uint32_t cells = (1u << v->shift) / RACE_CELL;
+    for (uint32_t rest = v->active; rest; rest &= rest - 1) {
+        uint32_t lane = sim_first_lane(rest);
+        uint32_t index = (uint32_t)(addr[lane] / RACE_CELL);
+        for (uint32_t k = 0; k < cells; k++, index++)
+            if (!touch_simply(&f, kind, index, index, mine | lane))
+                race_touch(v, &(race_part){index, 0, RACE_CELL, lane, 0});
+    }
+}
+
+/* How lanes go on from the one before: side by side, or at the same place. */
+typedef struct neighbours {
+    uint32_t next, same; /* lanes */
+} neighbours;
+
+static neighbours neighbours_of(const uint64_t *addr, uint32_t active,
+                                uint32_t bytes)
+{
+    neighbours n = {0, 0};
+    for (uint32_t l = 1; l < SIM_LANES; l++) {
+        uint32_t apart = (uint32_t)addr[l] - (uint32_t)addr[l - 1];
+        n.next |= (uint32_t)(apart == bytes) << l;
+        n.same |= (uint32_t)(apart == 0) << l;
+    }
+    active &= active << 1;
+    n.next &= active;
+    n.same &= active;
+    return n;
+}
+
+/* Lanes from `lane` on that mask has after it, itself included. */
+static inline uint32_t streak(uint32_t mask, uint32_t lane)
+{
+    uint64_t behind = (uint64_t)mask >> lane >> 1;
+    return 1 + (uint32_t)__builtin_ctzll(~behind);
+}
+
+/* Lanes side by side make a run; those behind it that access parts of the run
+   again join it. */
+static INLINE void touch_lanes(const race_visit *v, int kind)
+{
+    const uint64_t *addr = v->addr;
+    uint32_t active = v->active, bytes = v->a->bytes;
+    neighbours near = neighbours_of(addr, active, bytes);
+    for (uint32_t lane = 0; lane < SIM_LANES;) {
+        if (!(active >> lane & 1)) {
+            lane++;
+            continue;
+        }
+        uint32_t n = streak(near.next, lane), next = lane + n, repeated = 0;
+        uint64_t from = addr[lane], to = from + (uint64_t)n * bytes;
+        while (next < SIM_LANES && (active >> next & 1) && addr[next] >= from &&
+               addr[next] + bytes <= to) {
+            uint32_t i = (uint32_t)(addr[next] - from) >> v->shift;
+            uint32_t more = streak(near.next, next);
+            more = more < n - i ? more : n - i;
+            repeated |= low_bits(more) << i;
+            next += more > 1 ? more : streak(near.same, next);
+        }
+        touch_run(v, kind, from, to, lane, kind == RACE_WRITE ? 0 : repeated);
+        lane = next;
+    }
+}
+
+static uint32_t insn_of(const sim_access *a)
+{
+    const ptx_func *func = a->w->launch->func;
+    const ptx_insn *src = a->in->src;
+    bool here = src >= func->insns && src < func->insns + func->n_insns;
+    size_t index = here ? (size_t)(src - func->insns) : SIM_RACE_ELSEWHERE;
+    return index < SIM_RACE_ELSEWHERE ? (uint32_t)index : SIM_RACE_ELSEWHERE;
+}
+
+static bool visit_of(race_visit *v, sim_race *race, const sim_access *a)
+{
+    uint32_t warp = a->w->index, epoch = race_clock(race, warp)[warp];
+    v->race = race;
+    v->a = a;
+    v->clock = race_clock(race, warp);
+    v->warp = warp;
+    v->shift = (uint32_t)__builtin_ctz(a->bytes);
+    v->stale = race->base << RACE_WORD_SHIFT | 255;
+    v->word = epoch << RACE_WORD_SHIFT | warp;
+    v->kind = a->write ? RACE_WRITE : RACE_READ;
+    v->mine = (race_mark)epoch << RACE_EPOCH_SHIFT | (race_mark)insn_of(a)
+                                                         << RACE_INSN_SHIFT;
+    race->touched[warp] = true;
+    race->last[warp] = epoch;
+    /* Of one epoch without end nothing can be said. */
+    if (epoch >= RACE_EPOCH_MAX || !race_has_marks(race, RACE_WHOLE, a->w))
+        return false;
+    for (int level = 0; level < RACE_LEVELS; level++) {
+        bool any = race->marks[level];
+        v->own[level] = any ? race_marks(race, level, warp, v->kind) : NULL;
+        v->other[level] = any ? race_marks(race, level, warp, !v->kind) : NULL;
+    }
+    return true;
+}
+
+void sim_race_access(sim_race *race, const sim_access *a, uint32_t active,
+                     const uint64_t *addr)
+{
+    race_visit v;
+    if (!visit_of(&v, race, a))
+        return;
+    v.addr = addr;
+    v.active = active;
+    uint64_t end = addr[0] + SIM_LANES * (uint64_t)a->bytes;
+    bool run = a->run && active == UINT32_MAX;
+    if (v.shift >= 4 && a->write)
+        touch_rows(&v, RACE_WRITE);
+    else if (v.shift >= 4)
+        touch_rows(&v, RACE_READ);
+    else if (run && a->write)
+        touch_run(&v, RACE_WRITE, addr[0], end, 0, 0);
+    else if (run)
+        touch_run(&v, RACE_READ, addr[0], end, 0, 0);
+    else if (a->write)
+        touch_lanes(&v, RACE_WRITE);
+    else
+        touch_lanes(&v, RACE_READ);
+}
