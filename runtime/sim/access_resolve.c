@@ -113,38 +113,25 @@ static uint32_t unwritten(sim_access *a, const uint64_t *bits,
 static uint32_t written(sim_access *a, uint64_t *bits, const uint64_t *offset,
                         uint32_t lanes)
 {
+    uint64_t each = bits_mask(0, a->bytes);
     if (a->run && lanes == UINT32_MAX) {
         uint64_t all = (uint64_t)a->bytes * SIM_LANES;
         if (a->write)
             bits_set(bits, offset[0], all);
         if (a->write || bits_all(bits, offset[0], all))
             return 0;
-    }
-    uint64_t low = UINT64_MAX, high = 0;
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-        uint64_t at = offset[sim_first_lane(rest)];
-        low = at < low ? at : low;
-        high = at > high ? at : high;
-    }
-    uint64_t span = high - low + a->bytes;
-    if (span <= 64 * (uint64_t)a->bytes && bits_all(bits, low, span))
+    } else if ((bits_common(bits, offset, lanes) & each) == each) {
         return 0;
+    }
     if (!a->write)
         return unwritten(a, bits, offset, lanes);
-    bool run = span == (uint64_t)__builtin_popcount(lanes) * a->bytes;
-    unsigned first = sim_first_lane(lanes);
-    for (uint32_t rest = lanes; rest && run; rest &= rest - 1) {
-        unsigned l = sim_first_lane(rest);
-        run = offset[l] ==
-              low + (uint64_t)__builtin_popcount(lanes & ((1u << l) - 1)) *
-                        a->bytes;
+    /* Lanes side by side at once: setting is dear. */
+    for (uint32_t rest = lanes; rest;) {
+        uint64_t from = offset[sim_first_lane(rest)], to = from;
+        for (; rest && offset[sim_first_lane(rest)] == to; rest &= rest - 1)
+            to += a->bytes;
+        bits_set(bits, from, to - from);
     }
-    if (run && offset[first] == low) {
-        bits_set(bits, low, span);
-        return 0;
-    }
-    for (uint32_t rest = lanes; rest; rest &= rest - 1)
-        bits_set(bits, offset[sim_first_lane(rest)], a->bytes);
     return 0;
 }
 
@@ -281,6 +268,9 @@ static uint32_t in_flight(sim_access *a, uint32_t lanes, const uint64_t *offset)
 {
     const sim_cta_memory *mem = sim_cta_memory_of(a->w);
     uint32_t bad = 0;
+    if (!(bits_united(mem->flight_bits, offset, lanes) &
+          bits_mask(0, a->bytes)))
+        return 0;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
         if (bits_any(mem->flight_bits, offset[l], a->bytes))

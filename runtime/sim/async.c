@@ -63,6 +63,25 @@ static void fill_access(sim_access *a, const sim_insn *in, sim_warp *w,
     a->count = write ? -1 : SIM_COUNT_ASYNC;
 }
 
+/* memcpy that knows the usual size. */
+static inline void copy_bytes(uint8_t *to, const uint8_t *from, size_t n)
+{
+    if (n == 16)
+        memcpy(to, from, 16);
+    else
+        memcpy(to, from, n);
+}
+
+static inline bool same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
+{
+    uint64_t x[2], y[2];
+    if (n != 16)
+        return memcmp(a, b, n) == 0;
+    memcpy(x, a, 16);
+    memcpy(y, b, 16);
+    return !((x[0] ^ y[0]) | (x[1] ^ y[1]));
+}
+
 /* How many bytes each lane reads: src-size, or none with ignore-src. */
 static void source_sizes(const sim_insn *in, const uint8_t *regs,
                          uint32_t bytes, uint8_t *size)
@@ -101,13 +120,12 @@ static void read_source(sim_access *a, sim_copy *copy, const sim_insn *in,
     sim_access_addresses(&args->arg[args->first[1]], w, regs, bases);
     memcpy(a->addr, bases, sizeof bases);
     memset(copy->from, 0, sizeof copy->from);
-    memset(copy->data, 0, sizeof copy->data);
     a->failed = 0;
     if (whole)
         sim_access_resolve(a, PTX_GLOBAL);
     for (uint32_t rest = whole; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
-        memcpy(copy->data[l], a->at[l], copy->bytes);
+        copy_bytes(copy->data[l], a->at[l], copy->bytes);
         if (!(a->staged >> l & 1))
             copy->from[l] = a->at[l];
     }
@@ -154,7 +172,7 @@ static void cp_async(const sim_insn *in, sim_warp *w, uint8_t *regs,
         copy->to[l] = (uint32_t)sim_shared_offset(a.addr[l]);
         mem->flights++;
         if (mem->flight_bits)
-            bits_set(mem->flight_bits, copy->to[l], copy->bytes);
+            bits_mark(mem->flight_bits, copy->to[l], copy->bytes, true);
     }
 }
 
@@ -238,19 +256,20 @@ static void land(sim_warp *w, sim_copy *copy, uint32_t lanes)
         const uint8_t *data = copy->data[l];
         uint32_t n = copy->size[l];
         if (copy->from[l]) {
-            if (mem->flight_bits && memcmp(data, copy->from[l], n) != 0)
+            if (mem->flight_bits && !same_bytes(data, copy->from[l], n))
                 sim_insn_report(w, copy->in, SPT_SIM_ASYNC_WRITE, l,
                                 copy->to[l],
                                 "its source changed while it was in flight");
             data = copy->from[l];
         }
         uint8_t *to = cta->shared + copy->to[l];
-        memcpy(to, data, n);
-        memset(to + n, 0, copy->bytes - n);
+        copy_bytes(to, data, n);
+        if (n < copy->bytes)
+            memset(to + n, 0, copy->bytes - n);
         mem->flights--;
         if (mem->flight_bits) {
-            bits_clear(mem->flight_bits, copy->to[l], copy->bytes);
-            bits_set(mem->shared_bits, copy->to[l], copy->bytes);
+            bits_mark(mem->flight_bits, copy->to[l], copy->bytes, false);
+            bits_mark(mem->shared_bits, copy->to[l], copy->bytes, true);
         }
     }
     copy->lanes &= ~lanes;

@@ -1,6 +1,7 @@
 /*
  * Bit sets with one bit per byte of memory. Setting is safe against other
- * threads that set neighbouring bits of the same word.
+ * threads that set neighbouring bits of the same word; bits_mark is for sets
+ * that one thread has for itself.
  */
 #ifndef SPT_SIM_MEMORY_BITS_H
 #define SPT_SIM_MEMORY_BITS_H
@@ -74,6 +75,41 @@ static inline void bits_clear(uint64_t *bits, uint64_t at, uint64_t n)
         at += here;
         n -= here;
     }
+}
+
+/* Sets or clears n bits that lie in one word. */
+static inline void bits_mark(uint64_t *bits, uint64_t at, unsigned n, bool set)
+{
+    uint64_t mask = bits_mask(at & 63, n);
+    uint64_t word = bits[at >> 6];
+    bits[at >> 6] = set ? word | mask : word & ~mask;
+}
+
+/*
+ * The bits of n bytes at each of the lanes' places, and'ed; n is a power of
+ * two up to 32 that divides the places. All set: the result has n ones.
+ */
+static inline uint64_t bits_common(const uint64_t *bits, const uint64_t *at,
+                                   uint32_t lanes)
+{
+    uint64_t common = ~UINT64_C(0);
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        uint64_t from = at[__builtin_ctz(rest)];
+        common &= bits_load(bits + (from >> 6)) >> (from & 63);
+    }
+    return common;
+}
+
+/* The same, or'ed. */
+static inline uint64_t bits_united(const uint64_t *bits, const uint64_t *at,
+                                   uint32_t lanes)
+{
+    uint64_t united = 0;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        uint64_t from = at[__builtin_ctz(rest)];
+        united |= bits_load(bits + (from >> 6)) >> (from & 63);
+    }
+    return united;
 }
 
 static inline bool bits_get(const uint64_t *bits, uint64_t at)
