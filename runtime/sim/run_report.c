@@ -49,6 +49,8 @@ spt_status sim_run_report_write(const char *path, const char *board,
     cJSON_AddStringToObject(root, "schema", "spectune.sim-run/1");
     cJSON_AddStringToObject(root, "board", board);
     cJSON_AddStringToObject(root, "evidence", "simulated");
+    /* Of time_us; answers have the calibrated one of the tuner. */
+    cJSON_AddStringToObject(root, "time_model", "counters");
     cJSON *list = cJSON_AddArrayToObject(root, "reports");
     for (size_t i = 0; spt_sim_report_get(i, &report); i++)
         cJSON_AddItemToArray(list, report_json(&report));

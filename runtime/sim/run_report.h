@@ -6,9 +6,9 @@
 
 /*
  * Writes the file whole: {schema: "spectune.sim-run/1", board, evidence,
- * reports: [{kind, kernel, file, line, block, thread, address, count, text}],
- * kernels: [{kernel, time_us, counters: {...}}]}. time_us is the sum over the
- * kernel's launches.
+ * time_model: "counters", reports: [{kind, kernel, file, line, block, thread,
+ * address, count, text}], kernels: [{kernel, time_us, counters: {...}}]}.
+ * time_us is the sum over the kernel's launches.
  */
 spt_status sim_run_report_write(const char *path, const char *board,
                                 spt_error *err);

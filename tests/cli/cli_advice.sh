@@ -42,6 +42,9 @@ try why "${there[@]}" --drafter mtp --workload mixed --json
 is "why says the same" "$(query 'math.abs(d.lengths[1].verify_us /
     '"${main% *}"' - 1) < 0.001 and math.abs(d.speedup / '"${main#* }"' - 1)
     < 0.001')" true
+is "an engine has constants of its own" \
+    "$(query 'd.time_model.kind .. " " .. d.time_model.constants')" \
+    "engine llama.cpp"
 is "and its terms make up the engine's step" "$(query \
     'all(d.lengths, function(l) local sum = 0
          for _, us in next, l.terms_us do sum = sum + us end
@@ -49,6 +52,7 @@ is "and its terms make up the engine's step" "$(query \
 try why "${there[@]}" --drafter mtp --workload mixed
 fits "why for another engine"
 has "which it names" "$out" "llama.cpp: costs"
+has "and whose model speaks" "$out" "modelled with the constants of llama.cpp"
 try codesign --arch sm90 --q-heads 32 --engine sglang --batch 1 --context 8192
 is "codesign for another engine" "$status" 0
 refused "KV of eight bits in our kernels" 2 "fp8" \

@@ -20,6 +20,7 @@ is "two warps of eight instructions" "$(query 'd.kernels[1].counters.ptx_inst')"
 is "64 loads of 4 bytes are 8 sectors" "$(query \
     'd.kernels[1].counters.l1tex__t_sectors_pipe_lsu_mem_global_op_ld')" 8
 is "a modelled time" "$(query 'd.kernels[1].time_us > 0')" true
+is "by sim's own model" "$(query d.time_model)" counters
 
 try sim "$TMP/program"
 has "a table of kernels" "$err" "twice"

@@ -1,6 +1,7 @@
 #include "deployment.h"
 
 #include <stdio.h>
+#include <string.h>
 
 int spt_deployment_lines(const spt_deployment *w,
                          spt_labelled lines[SPT_DEPLOYMENT_LINES])
@@ -43,8 +44,36 @@ int spt_deployment_lines(const spt_deployment *w,
     return n;
 }
 
-void spt_deployment_json(const spt_deployment *w, cJSON *object)
+/* Where the constants of the time model come from; "" = nowhere. */
+static const char *constants_of(const spt_board *b, const spt_deployment *w)
 {
+    return w->serving ? w->serving->name : b->time.fitted_on;
+}
+
+const char *spt_times_text(const spt_board *b, const spt_deployment *w,
+                           char *text, size_t size)
+{
+    const char *from = constants_of(b, w);
+    if (w->serving)
+        snprintf(text, size, "modelled with the constants of %s", from);
+    else if (!*from)
+        snprintf(text, size,
+                 "modelled with constants that no measured time was fitted to");
+    else
+        snprintf(text, size,
+                 "modelled with constants fitted to measured kernels on %s; "
+                 "sim's counters have no part in them",
+                 strcmp(from, "generic") == 0 ? "all measured boards" : from);
+    return text;
+}
+
+void spt_deployment_json(const spt_board *b, const spt_deployment *w,
+                         cJSON *object)
+{
+    cJSON *model = cJSON_AddObjectToObject(object, "time_model");
+    cJSON_AddStringToObject(model, "kind",
+                            w->serving ? "engine" : "calibrated");
+    cJSON_AddStringToObject(model, "constants", constants_of(b, w));
     if (w->serving) {
         cJSON_AddStringToObject(object, "engine", w->serving->name);
         cJSON_AddStringToObject(object, "engine_source", w->serving->source);

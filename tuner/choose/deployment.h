@@ -16,6 +16,11 @@ typedef struct spt_labelled {
 /* Returns how many lines there are. */
 int spt_deployment_lines(const spt_deployment *where,
                          spt_labelled lines[SPT_DEPLOYMENT_LINES]);
-void spt_deployment_json(const spt_deployment *where, cJSON *object);
+void spt_deployment_json(const spt_board *board, const spt_deployment *where,
+                         cJSON *object);
+
+/* Which model the times come from: "modelled: ..."; text. */
+const char *spt_times_text(const spt_board *board, const spt_deployment *where,
+                           char *text, size_t size);
 
 #endif

@@ -181,8 +181,10 @@ static void print_designs(const job *j, const design *designs)
         for (int i = 0; i < n; i++)
             print_row(&designs[i * loads + load]);
     }
-    printf("\nrule: the published D = 128 / G - 1, and what it gains (-: no "
-           "acceptance is\nknown that far). Times are modelled.\n");
+    printf("\n");
+    spt_print_labelled("rule", "the published D = 128 / G - 1, and what it "
+                               "gains (-: no acceptance is known that far)");
+    spt_survey_print_times(s);
 }
 
 static cJSON *design_json(const job *j, const design *d, int load)
@@ -230,7 +232,7 @@ static cJSON *designs_json(const job *j, const design *designs)
     cJSON_AddNumberToObject(o, "q_heads", (double)j->q_heads);
     cJSON_AddStringToObject(o, "drafter", j->survey->drafters[0].name);
     cJSON_AddStringToObject(o, "workload", j->workload);
-    spt_deployment_json(&j->survey->input.where, o);
+    spt_deployment_json(&j->survey->board, &j->survey->input.where, o);
     cJSON *list = cJSON_AddArrayToObject(o, "designs");
     for (int i = 0; i < n; i++)
         cJSON_AddItemToArray(list, design_json(j, &designs[i], i % loads));

@@ -114,8 +114,10 @@ static void print_table(const table *t)
         print_row(t, i);
     for (size_t i = 0; i < n; i++)
         print_words(t, i);
-    printf("\nTimes are modelled. Speed = E[L] x target / (draft + verify); - "
-           "where no\ntable of acceptance is known.\n");
+    printf("\n");
+    spt_survey_print_times(t->survey);
+    spt_print_labelled("speed", "E[L] x target / (draft + verify); - where no "
+                                "table of acceptance is known");
 }
 
 static void add_number(cJSON *o, const char *field, bool known, double value)
@@ -165,7 +167,7 @@ static cJSON *table_json(const table *t)
     cJSON_AddNumberToObject(o, "batch", t->step.batch);
     cJSON_AddNumberToObject(o, "context", t->step.context);
     cJSON_AddStringToObject(o, "workload", t->workload);
-    spt_deployment_json(&t->survey->input.where, o);
+    spt_deployment_json(&t->survey->board, &t->survey->input.where, o);
     cJSON *list = cJSON_AddArrayToObject(o, "methods");
     for (size_t i = 0; i < t->survey->input.n_drafters; i++)
         cJSON_AddItemToArray(list, method_json(t, i));

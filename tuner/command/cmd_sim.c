@@ -118,8 +118,9 @@ static void print_table(const job *j, const cJSON *root)
                        cJSON_GetObjectItemCaseSensitive(root, "kernels"))
         print_kernel(kernel);
     fprintf(stderr,
-            "%d reports. Times are modelled for %s from simulated counters; "
-            "banks:\nwavefronts of shared memory over those without "
+            "%d reports. Times are those of sim's own model: its counters over "
+            "the rates of\n%s. They are not the calibrated ones of the "
+            "answers. Banks: wavefronts\nof shared memory over those without "
             "conflicts.\n",
             cJSON_GetArraySize(reports), j->board ? j->board : "h100_sxm");
 }

@@ -301,7 +301,8 @@ static void print_account(const account *a)
     printf("\n");
     spt_print_labelled("dear", text);
     print_flips(a);
-    printf("\nTimes are modelled.\n");
+    printf("\n");
+    spt_survey_print_times(a->survey);
 }
 
 static void add_flip(cJSON *o, const char *name, flip f)
@@ -338,7 +339,7 @@ static cJSON *account_json(const account *a)
     cJSON_AddStringToObject(o, "model", a->step.target->name);
     cJSON_AddStringToObject(o, "drafter", a->drafter->name);
     cJSON_AddStringToObject(o, "workload", a->workload);
-    spt_deployment_json(&a->survey->input.where, o);
+    spt_deployment_json(&a->survey->board, &a->survey->input.where, o);
     cJSON_AddNumberToObject(o, "batch", a->step.batch);
     cJSON_AddNumberToObject(o, "context", a->step.context);
     cJSON_AddNumberToObject(o, "draft_length", a->pick.draft_length);

@@ -56,3 +56,10 @@ void spt_survey_print_where(const spt_survey *s)
     for (int i = 0; i < n; i++)
         spt_print_labelled(lines[i].label, lines[i].text);
 }
+
+void spt_survey_print_times(const spt_survey *s)
+{
+    char text[300];
+    spt_print_labelled(
+        "times", spt_times_text(&s->board, &s->input.where, text, sizeof text));
+}

@@ -34,5 +34,7 @@ spt_status spt_survey_begin(spt_survey *survey, const char *workload,
 
 /* Engine, boards and power, where they are not the usual. */
 void spt_survey_print_where(const spt_survey *survey);
+/* "times   modelled with ...". */
+void spt_survey_print_times(const spt_survey *survey);
 
 #endif

@@ -191,7 +191,7 @@ spt_status spt_answer_json(const spt_choose_input *in, const spt_choices *ch,
     cJSON_AddNumberToObject(heads, "group", (double)(t->q_heads / t->kv_heads));
     cJSON_AddNumberToObject(object, "head_dim", (double)t->head_dim);
     cJSON_AddStringToObject(object, "kv_dtype", in->kv_dtype);
-    spt_deployment_json(&in->where, object);
+    spt_deployment_json(in->board, &in->where, object);
     add_model(object, t);
     add_drafters(object, in);
     cJSON *rule = cJSON_AddObjectToObject(object, "rule");
@@ -555,8 +555,14 @@ void spt_answer_print(FILE *out, const spt_choose_input *in,
     print_ladder(out, i, in, ch);
     for (size_t d = 0; d < in->n_drafters; d++)
         print_choices(out, i, in, ch, &in->drafters[d]);
-    fprintf(out,
-            "\nTimes are %s. Speed = E[L] x target / (draft + verify).\n"
-            "Alike: draft lengths that the model cannot tell from D.\n",
-            ch->n_rungs ? ch->ladder[0].evidence : "modelled");
+    const char *evidence = ch->n_rungs ? ch->ladder[0].evidence : "modelled";
+    char text[300];
+    fprintf(out, "\n");
+    print_field(out, &plain_ink, "times",
+                strcmp(evidence, "modelled") == 0
+                    ? spt_times_text(in->board, &in->where, text, sizeof text)
+                    : evidence);
+    print_field(out, &plain_ink, "speed", "E[L] x target / (draft + verify)");
+    print_field(out, &plain_ink, "alike",
+                "draft lengths that the model cannot tell from D");
 }
