@@ -196,7 +196,7 @@ test: deps
 long: deps
 	@.ci/deps.sh models
 	@$(MAKE) -j$(JOBS) --no-print-directory all unit
-	@TEST_LONG=1 BUILD=$(BUILD) tests/run engine_bits hidden_states
+	@TEST_LONG=1 BUILD=$(BUILD) tests/run engine_bits hidden_states soak kill
 
 ## unit: build the test programs
 unit: $(UNIT) $(FUZZ) $(BUILD)/spectune $(BUILD)/libspectune-slim.so
