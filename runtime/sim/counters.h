@@ -48,8 +48,21 @@ typedef struct sim_trace {
     bool failed; /* out of memory: the rest of the CTA is not traced */
 } sim_trace;
 
+/* Wavefronts of addresses that are so far apart: an instruction's mostly are,
+   each time it runs. */
+enum { SIM_WAVEFRONTS = 16 };
+
+typedef struct sim_wavefronts {
+    uint32_t mask, bytes; /* bytes 0: empty */
+    bool serial;
+    uint32_t place; /* of lane 0 in its word */
+    uint32_t apart[32]; /* of each lane from lane 0 */
+    uint32_t actual, ideal;
+} sim_wavefronts;
+
 typedef struct sim_counts {
     spt_sim_counters sums;
+    sim_wavefronts wavefronts[SIM_WAVEFRONTS];
     sim_trace trace;
     uint32_t clock;
     sim_l1_line l1[SIM_L1_SETS][SIM_L1_WAYS];

@@ -11,7 +11,7 @@
 
 #include "mem.h"
 
-enum { LINE_BYTES = 128, SECTOR_BYTES = 32, WAYS = 16 };
+enum { LINE_BYTES = 128, SECTOR_BYTES = 32, WAYS = 16, AHEAD = 8 };
 enum { OP_READ, OP_WRITE, OP_ATOM };
 
 typedef struct l2_line {
@@ -63,11 +63,15 @@ static uint32_t sector_count(uint32_t sectors)
     return (uint32_t)(UINT64_C(0x4332322132212110) >> (4 * sectors)) & 15;
 }
 
-static l2_line *l2_find(sim_l2 *l2, uint64_t line, spt_sim_counters *sums)
+/* A multiplicative hash, as rows of a power of two would share sets. */
+static l2_line *l2_set(const sim_l2 *l2, uint64_t line)
 {
-    /* A multiplicative hash, as rows of a power of two would share sets. */
     uint64_t hash = line * UINT64_C(0x9e3779b97f4a7c15) >> 24;
-    l2_line *set = l2->lines + hash % l2->n_sets * WAYS;
+    return l2->lines + hash % l2->n_sets * WAYS;
+}
+
+static l2_line *l2_find(l2_line *set, uint64_t line, spt_sim_counters *sums)
+{
     l2_line *oldest = set;
     for (int way = 0; way < WAYS; way++) {
         if (set[way].line == line + 1)
@@ -83,12 +87,22 @@ static l2_line *l2_find(sim_l2 *l2, uint64_t line, spt_sim_counters *sums)
 
 void sim_l2_replay(sim_l2 *l2, const sim_trace *trace, spt_sim_counters *sums)
 {
-    for (size_t i = 0; i < trace->count; i++) {
-        uint64_t item = trace->items[i];
+    l2_line *sets[AHEAD] = {0};
+    for (size_t i = 0; i < trace->count + AHEAD; i++) {
+        /* Sets are all over the host's memory: fetched before their turn. */
+        l2_line *set = sets[i % AHEAD];
+        if (i < trace->count) {
+            sets[i % AHEAD] = l2_set(l2, trace->items[i] >> 6);
+            for (int way = 0; way < WAYS; way += 4)
+                __builtin_prefetch(sets[i % AHEAD] + way, 1);
+        }
+        if (i < AHEAD)
+            continue;
+        uint64_t item = trace->items[i - AHEAD];
         uint32_t sectors = item & 15;
         uint32_t n = sector_count(sectors);
         int op = item >> 4 & 3;
-        l2_line *line = l2_find(l2, item >> 6, sums);
+        l2_line *line = l2_find(set, item >> 6, sums);
         uint32_t hit = sector_count(sectors & line->valid);
         line->used = ++l2->clock;
         line->valid |= sectors & 15;
