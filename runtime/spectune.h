@@ -219,6 +219,11 @@ typedef struct spt_engine_options {
        chosen by. NULL: drafts that may adapt have the full length. */
     double (*step_us)(void *user, int batch, int context, int draft_length);
     void *step_user;
+    /* The engine times its own steps (on a GPU; on sim with checks) and prefers
+       those times to step_us. They are kept in this file, which is read first;
+       one that is damaged, or for another chip, model, drafter or kernel, is
+       not used, and log says why. NULL: kept while the engine is open. */
+    const char *step_times;
     spt_log log;
 } spt_engine_options;
 

@@ -352,6 +352,12 @@ spt_status spt_draft_model_open(const spt_forward_source *source,
     return SPT_OK;
 }
 
+void spt_draft_model_digest(const spt_draft_source *drafter, char *hex)
+{
+    spt_forward_model_digest(((const draft_model *)drafter->self)->forward,
+                             hex);
+}
+
 spt_status spt_draft_model_estimate(const spt_draft_model_options *options,
                                     uint64_t *bytes, spt_error *err)
 {

@@ -27,6 +27,9 @@ spt_status spt_draft_model_open(const spt_forward_source *source,
                                 const spt_draft_model_options *options,
                                 spt_draft_source *drafter, spt_error *err);
 
+/* Of a drafter of this kind: spt_forward_model_digest. */
+void spt_draft_model_digest(const spt_draft_source *drafter, char *hex);
+
 /* What opening would take of the device. */
 spt_status spt_draft_model_estimate(const spt_draft_model_options *options,
                                     uint64_t *bytes, spt_error *err);

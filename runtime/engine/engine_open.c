@@ -192,7 +192,8 @@ static spt_status fill(spt_engine *e, spt_error *err)
                                        .log = &e->options.log};
     SPT_TRY(open_model(e, &source, err));
     SPT_TRY(allocate(e, err));
-    return spt_engine_open_drafter(e, &source, err);
+    SPT_TRY(spt_engine_open_drafter(e, &source, err));
+    return spt_engine_open_times(e, err);
 }
 
 spt_status spt_engine_open(const spt_engine_options *options, spt_engine **out,
@@ -218,6 +219,7 @@ void spt_engine_close(spt_engine *e)
         return;
     while (e->sessions)
         spt_session_close(e->sessions);
+    spt_engine_close_times(e);
     if (e->drafter.class)
         e->drafter.class->close(e->drafter.self);
     spt_forward_close(e->forward);

@@ -45,15 +45,6 @@ static int room_for_drafts(const spt_session *s)
     return room > 0 ? room : 0;
 }
 
-/* Times of steps with 0 ... max drafts; false: unknown. */
-static bool step_times(const spt_engine *e, int batch, int context, int max,
-                       double *times)
-{
-    for (int d = 0; d <= max && e->options.step_us; d++)
-        times[d] = e->options.step_us(e->options.step_user, batch, context, d);
-    return e->options.step_us != NULL;
-}
-
 static int draft_depth(spt_session *s, int batch)
 {
     const spt_engine *e = s->engine;
@@ -63,7 +54,8 @@ static int draft_depth(spt_session *s, int batch)
         return 0;
     if (s->options.draft_length > 0)
         return lesser(max, s->options.draft_length);
-    bool known = step_times(e, batch, s->sequence.n_tokens, max, times);
+    bool known =
+        spt_engine_step_times(e, batch, s->sequence.n_tokens, max, times);
     return spt_draft_meter_choose(&s->meter, known ? times : NULL, max);
 }
 
@@ -332,8 +324,10 @@ spt_status spt_engine_step(spt_engine *engine, spt_session *const *sessions,
                              "engine: step", err));
     end_some(sessions, count);
     plan(&st, sessions, count);
+    SPT_TRY(spt_engine_start_clock(engine, err));
     SPT_TRY(draft(&st, err));
     SPT_TRY(reserve_all(&st, err));
     SPT_TRY(run(&st, err));
+    SPT_TRY(spt_engine_stop_clock(engine, st.shares, st.count, err));
     return settle_all(&st, err);
 }

@@ -237,6 +237,9 @@ void spt_forward_close(spt_forward *f)
     for (int i = 0; i < SPT_FORWARD_BUFFERS; i++)
         if (f->buffer[i])
             f->driver->cuMemFree(f->buffer[i]);
+    for (int i = 0; i < 2; i++)
+        if (f->clock[i])
+            f->driver->cuEventDestroy(f->clock[i]);
     if (f->stream)
         f->driver->cuStreamDestroy(f->stream);
     spt_free(f->layers);

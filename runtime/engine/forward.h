@@ -153,6 +153,19 @@ spt_status spt_forward_ngram(spt_forward *forward, const spt_ngram_rule *rule,
                              spt_error *err);
 
 /*
+ * A clock of the device: microseconds from start to stop, both in the order of
+ * what is enqueued. Stopping waits.
+ */
+spt_status spt_forward_start_clock(spt_forward *forward, spt_error *err);
+spt_status spt_forward_stop_clock(spt_forward *forward, double *us,
+                                  spt_error *err);
+
+/* What times depend on, as 64 hexadecimal digits: the model's shape and types
+   of weights; the code of its kernels. */
+void spt_forward_model_digest(const spt_forward *forward, char *hex);
+void spt_forward_kernels_digest(const spt_forward *forward, char *hex);
+
+/*
  * For tests and trained drafters: after every layer of the pass its residual
  * rows, fp32, are copied to (layer, token, hidden) in `into`, host memory that
  * holds all of them. NULL ends it.

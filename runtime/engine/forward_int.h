@@ -66,6 +66,7 @@ struct spt_forward {
     int32_t *choices; /* and of the choices */
     int32_t *search; /* and of the search in texts */
     float *tap; /* or NULL */
+    CUevent clock[2]; /* start and stop; NULL until they are used */
 };
 
 /* Rows of variant `index` for attention (query rows) and linears. */

@@ -8,6 +8,7 @@
 #include "accept.h"
 #include "draft_length.h"
 #include "forward.h"
+#include "step_times.h"
 #include "tokenizer.h"
 
 /* An answer that is being written. */
@@ -48,6 +49,8 @@ struct spt_engine {
     spt_pool *pool;
     spt_draft_source drafter; /* class NULL: none */
     spt_engine_options options; /* defaults filled in */
+    spt_step_times *times; /* of its steps */
+    spt_step_key times_key;
     int draft_nodes; /* of one session in one step */
     spt_memory memory;
     spt_session *sessions; /* all that are open */
@@ -88,6 +91,17 @@ spt_status spt_engine_open_drafter(spt_engine *engine,
                                    spt_error *err);
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
                                        uint64_t *bytes, spt_error *err);
+
+/* engine_times.c: the table of the options' file, if it fits; writes it. */
+spt_status spt_engine_open_times(spt_engine *engine, spt_error *err);
+void spt_engine_close_times(spt_engine *engine);
+/* Times of steps with 0 ... max drafts; false: unknown. */
+bool spt_engine_step_times(const spt_engine *engine, int batch, int context,
+                           int max, double *times);
+/* Before a step drafts, and after its rows have run. */
+spt_status spt_engine_start_clock(spt_engine *engine, spt_error *err);
+spt_status spt_engine_stop_clock(spt_engine *engine, const spt_share *shares,
+                                 int count, spt_error *err);
 
 /* attention.c: the same on a driver that is open already; NULL: the system's
    libcuda. */

@@ -69,6 +69,8 @@ static spt_status take(const spt_driver *driver, const spt_kernel_made *made,
     entry->function.shared_bytes = k->shared_bytes;
     entry->config = made->config;
     snprintf(entry->key, sizeof entry->key, "%s", k->key);
+    spt_sha256(code, driver->is_sim ? strlen(code) : made->image.cubin_size,
+               entry->digest);
     return SPT_OK;
 }
 
@@ -182,6 +184,15 @@ void spt_kernel_set_close(spt_kernel_set *set)
     spt_free(set->entries);
     spt_free(set->of_request);
     spt_free(set);
+}
+
+void spt_kernel_set_digest(const spt_kernel_set *set, char *hex)
+{
+    spt_buf all = {0};
+    for (size_t i = 0; i < set->n_entries; i++)
+        spt_buf_add(&all, set->entries[i].digest, SPT_SHA256_TEXT);
+    spt_sha256(all.data, all.size, hex);
+    spt_buf_free(&all);
 }
 
 static const spt_set_entry *entry(const spt_kernel_set *set, size_t index)

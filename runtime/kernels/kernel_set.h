@@ -67,6 +67,8 @@ const spt_function *spt_kernel_set_at(const spt_kernel_set *set, size_t index);
 /* Its values, those that were left open included. */
 const spt_config *spt_kernel_set_config(const spt_kernel_set *set,
                                         size_t index);
+/* SHA-256 of the code of all kernels, as text (SPT_SHA256_TEXT). */
+void spt_kernel_set_digest(const spt_kernel_set *set, char *hex);
 /* Its reduction key: equal keys, equal bits. */
 const char *spt_kernel_set_key(const spt_kernel_set *set, size_t index);
 

@@ -2,6 +2,7 @@
 #ifndef SPT_KERNEL_SET_INT_H
 #define SPT_KERNEL_SET_INT_H
 
+#include "hash.h"
 #include "kernel_set.h"
 
 /* A kernel that is loaded, or still to be found: no module. */
@@ -9,6 +10,7 @@ typedef struct spt_set_entry {
     const spt_kernel_request *request;
     spt_config config; /* full */
     char key[160];
+    char digest[SPT_SHA256_TEXT]; /* of the code */
     CUmodule module;
     spt_function function;
 } spt_set_entry;

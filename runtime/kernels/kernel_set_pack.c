@@ -66,6 +66,7 @@ static spt_status load(const spt_kernel_source *source,
     entry->function.threads = k->threads;
     entry->function.shared_bytes = k->dynamic_shared_bytes;
     snprintf(entry->key, sizeof entry->key, "%s", k->key);
+    spt_sha256(image->data, image->size, entry->digest);
     return SPT_OK;
 }
 

@@ -49,7 +49,10 @@ try run -m "$model" -md "$model" --draft-length 4 -p "$prompt" -n 6 \
 is "with drafts of a model and the largest seed" "$status" 0
 has "two steps that read prompts" "$err" "answer: 6 tokens in 2 steps, "
 has "give no rate" "$err" "steps, too few for a rate, length"
-try run -m "$model" -p "$prompt" -n 3 --device sim
+echo "no times" >"$TMP/steps"
+try run -m "$model" -p "$prompt" -n 3 --device sim --step-times "$TMP/steps"
+is "a damaged file of step times stops nothing" "$status" 0
+has "but is told of" "$err" "$TMP/steps: is damaged, or no spectune-steps-1"
 has "three without drafts do" "$err" " tokens/s (host time of sim, not a GPU's)"
 refused "a seed of more than 64 bits" 2 "from 0 to 18446744073709551615" \
     run -m "$model" -p x --seed 18446744073709551616

@@ -188,6 +188,12 @@ static spt_status write_answer(run *r, spt_error *err)
     return status;
 }
 
+static void log_line(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "%s\n", text);
+}
+
 /* Where the time model has no answer drafts have their full length. */
 static void open_times(run *r)
 {
@@ -205,6 +211,7 @@ static spt_status go(run *r, spt_error *err)
     double start = now();
     SPT_TRY(read_prompt(r, err));
     open_times(r);
+    r->options.engine.log.line = log_line;
     SPT_TRY(spt_engine_open(&r->options.engine, &r->engine, err));
     r->open_s = now() - start;
     spt_engine_describe(r->engine, &r->info);

@@ -215,6 +215,8 @@ static size_t draft_rows(spt_run_options *o, spt_option *to, size_t n)
          SPT_DRAFT_LENGTH_MAX},
         {"branches", 0, SPT_OPTION_INT, &o->branches, "N",
          "children per node of the draft tree (1: a chain)", 1, 8},
+        {"step-times", 0, SPT_OPTION_TEXT, &o->engine.step_times, "FILE",
+         "keep the times of own steps here; lengths go by them", 0, 0},
         {"ngram-min", 0, SPT_OPTION_INT, &o->min_match, "N",
          "shortest match of n-gram drafts (2)", 1, 64},
         {"ngram-max", 0, SPT_OPTION_INT, &o->max_match, "N",

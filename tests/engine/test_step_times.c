@@ -1,0 +1,294 @@
+/*
+ * Times of the engine's own steps: how a cell follows, what fills the gaps,
+ * which file is believed, and that the chosen draft length goes by them.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "tiny_engine.h"
+
+enum { PROMPT = 24, ROUNDS = 30 };
+
+static spt_error err;
+static spt_step_times table, other;
+static const spt_step_key key = {"sm_90a",  "a device", "measured",
+                                 "a model", "kernels",  "n-gram"};
+
+static double modelled(void *user, int batch, int context, int draft_length)
+{
+    const double *step = user;
+    return batch * 100 + context * 0.01 + *step * draft_length;
+}
+
+static void clear(spt_step_times *t)
+{
+    memset(t, 0, sizeof *t);
+}
+
+static void note_often(spt_step_times *t, int context, int rows, double us)
+{
+    for (int i = 0; i < 10; i++)
+        spt_step_times_note(t, 1, context, rows, us);
+}
+
+static double cell(const spt_step_times *t, int rows)
+{
+    return t->cell[0][0][rows - 1].us;
+}
+
+static void test_cells(void)
+{
+    clear(&table);
+    for (int i = 0; i < 8; i++)
+        spt_step_times_note(&table, 1, 100, 1, i == 5 ? 40 : 50 + i);
+    CHECK_NEAR(cell(&table, 1), 40, 0, "the lowest of the first times");
+    spt_step_times_note(&table, 1, 100, 1, 1e6);
+    CHECK(cell(&table, 1) < 40 * 1.02, "a stalled step hardly moves it");
+    for (int i = 0; i < 200; i++)
+        spt_step_times_note(&table, 1, 100, 1, 60);
+    CHECK_NEAR(cell(&table, 1), 60, 0.1, "what stays slower is followed");
+    for (int i = 0; i < 200; i++)
+        spt_step_times_note(&table, 1, 100, 1, 30);
+    CHECK_NEAR(cell(&table, 1), 30, 0.1, "and what becomes faster");
+    spt_step_times_note(&table, 1, 100, 33, 1);
+    spt_step_times_note(&table, 1, 100, 2, 0);
+    spt_step_times_note(&table, 1, 100, 2, NAN);
+    CHECK_INT(table.cell[0][0][1].steps, 0, "what is no time is not taken");
+    spt_step_times_note(&table, 3, 5000, 9, 7);
+    CHECK_INT(table.cell[2][5][2].steps, 1, "rows are those of a sequence");
+}
+
+static void test_gaps(void)
+{
+    double step = 10, t[5];
+    spt_step_model none = {NULL, NULL, 1}, m = {modelled, &step, 1};
+    clear(&table);
+    CHECK(!spt_step_times_get(&table, &none, 1, 100, 4, t),
+          "neither times nor model");
+    CHECK(spt_step_times_get(&table, &m, 1, 100, 4, t) && t[4] == 141,
+          "the model alone");
+    note_often(&table, 100, 1, 202);
+    spt_step_times_get(&table, &m, 1, 100, 4, t);
+    CHECK_NEAR(t[0], 202, 0, "what was timed is taken");
+    CHECK_NEAR(t[4], 282, 1e-9, "the model is scaled by it");
+    note_often(&table, 100, 5, 150);
+    spt_step_times_get(&table, &m, 1, 100, 4, t);
+    CHECK_NEAR(t[4], 150, 0, "until that is timed as well");
+    CHECK_NEAR(t[1], 222, 1e-9, "the nearest time scales");
+    spt_step_times_get(&table, &none, 1, 100, 4, t);
+    CHECK(t[0] == 202 && t[1] == 202 && t[3] == 150,
+          "without a model the nearest time itself");
+    spt_step_times_get(&table, &m, 1, 5000, 4, t);
+    CHECK_NEAR(t[0], 150 * 202 / 102.56, 1e-9, "another context is scaled too");
+    m.branches = 2;
+    spt_step_times_get(&table, &m, 1, 100, 4, t);
+    CHECK_NEAR(t[2], 150, 0, "a tree of depth 2 has five rows");
+    CHECK(spt_step_times_get(&table, &m, 2, 100, 4, t) && t[0] == 201,
+          "another batch is another matter");
+    clear(&table);
+    spt_step_times_note(&table, 1, 100, 1, 500);
+    spt_step_times_get(&table, &m, 1, 100, 4, t);
+    CHECK_NEAR(t[0], 101, 0, "one time alone is not believed");
+}
+
+static void temporary(char *path)
+{
+    strcpy(path, "/tmp/spectune-steps-XXXXXX");
+    int fd = mkstemp(path);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void test_file(void)
+{
+    char path[64];
+    temporary(path);
+    clear(&table);
+    clear(&other);
+    note_often(&table, 300, 2, 123.456);
+    note_often(&table, 1 << 24, 32, 1e6);
+    CHECK_OK(spt_step_times_write(path, &key, &table, &err), &err, "written");
+    CHECK_OK(spt_step_times_read(path, &key, &other, &err), &err, "read");
+    CHECK(memcmp(table.cell, other.cell, sizeof table.cell) == 0, "the same");
+    spt_step_key foreign = key;
+    strcpy(foreign.chip, "sm_80");
+    note_often(&other, 300, 7, 9);
+    CHECK_INT(spt_step_times_read(path, &foreign, &other, &err), SPT_E_FORMAT,
+              "another chip");
+    CHECK(strstr(err.text, "times of steps for chip sm_90a, not sm_80"),
+          "is said: %s", err.text);
+    CHECK(other.cell[0][1][6].steps == 10, "and the table stays");
+    FILE *f = fopen(path, "r+");
+    fseek(f, 200, SEEK_SET);
+    fputc('~', f);
+    fclose(f);
+    CHECK_INT(spt_step_times_read(path, &key, &other, &err), SPT_E_FORMAT,
+              "a changed byte");
+    CHECK(strstr(err.text, "is damaged"), "is said: %s", err.text);
+    unlink(path);
+    CHECK_INT(spt_step_times_read(path, &key, &other, &err), SPT_E_IO,
+              "no file");
+}
+
+/* A process that writes is killed at any moment: the file is whole. */
+static void test_kill(void)
+{
+    char path[64], command[128];
+    temporary(path);
+    clear(&table);
+    for (int rows = 1; rows <= 32; rows++)
+        for (int context = 1; context < 1 << 20; context *= 2)
+            note_often(&table, context, rows, rows);
+    CHECK_OK(spt_step_times_write(path, &key, &table, &err), &err, "written");
+    int good = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t child = fork();
+        while (child == 0) {
+            spt_step_times_note(&table, 1, 1, 1, 1);
+            spt_step_times_write(path, &key, &table, &err);
+        }
+        usleep((useconds_t)(1000 + i * 997));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        clear(&other);
+        good += spt_step_times_read(path, &key, &other, &err) == SPT_OK &&
+                cell(&other, 32) == 32;
+    }
+    CHECK_INT(good, ROUNDS, "killed while it writes: the file is whole");
+    snprintf(command, sizeof command, "rm -f %s*", path);
+    CHECK_INT(system(command), 0, "cleaned up");
+}
+
+/* Notes how far it was to draft, and drafts nothing. */
+static spt_status listen(void *drafter, spt_draft_request *requests, int count,
+                         spt_error *e)
+{
+    int *most = drafter;
+    (void)e;
+    for (int i = 0; i < count; i++)
+        *most = requests[i].want > *most ? requests[i].want : *most;
+    return SPT_OK;
+}
+
+static const spt_draft_class listener = {.name = "listener", .draft = listen};
+
+static spt_engine_options engine_options(const char *path, double *step)
+{
+    return (spt_engine_options){.context = 200,
+                                .draft_length = 4,
+                                .step_us = step ? modelled : NULL,
+                                .step_user = step,
+                                .step_times = path,
+                                .draft = {.method = SPT_DRAFT_NGRAM}};
+}
+
+/* The longest draft that an answer of six tokens asks for; -1: it failed. */
+static int longest_draft(const spt_engine_options *o)
+{
+    tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
+    spt_engine *e = tiny_open(&t, o);
+    spt_session *s = NULL;
+    const spt_session_options options = {.draft_length = 0};
+    const spt_answer_options answer = {.max_tokens = 6, .ignore_end = true};
+    int32_t prompt[PROMPT];
+    int depth = 0;
+    for (int i = 0; i < PROMPT; i++)
+        prompt[i] = 65 + i;
+    spt_draft_source own = e->drafter;
+    e->drafter = (spt_draft_source){&listener, &depth};
+    bool good = spt_session_open(e, &options, &s, &err) == SPT_OK &&
+                spt_session_sync(s, prompt, PROMPT, NULL, &err) == SPT_OK &&
+                spt_session_generate(s, &answer, NULL, &err) == SPT_OK;
+    spt_session_close(s);
+    e->drafter = own;
+    spt_engine_close(e);
+    return good ? depth : -1;
+}
+
+static spt_step_key key_of(const spt_engine_options *o)
+{
+    tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
+    spt_engine *e = tiny_open(&t, o);
+    spt_step_key k = e->times_key;
+    spt_engine_close(e);
+    return k;
+}
+
+static char said[1024];
+
+static void hear(void *user, const char *text)
+{
+    (void)user;
+    snprintf(said, sizeof said, "%s", text);
+}
+
+/* Times that nobody took, for steps of 1 ... 5 rows. */
+static void plant(const char *path, const spt_step_key *k, double first,
+                  double step)
+{
+    clear(&table);
+    for (int rows = 1; rows <= 5; rows++)
+        note_often(&table, 10, rows, first + step * (rows - 1));
+    CHECK_OK(spt_step_times_write(path, k, &table, &err), &err, "planted");
+}
+
+static void test_choice(void)
+{
+    char path[64];
+    double dear = 1000, cheap = 0.1;
+    temporary(path);
+    spt_engine_options o = engine_options(NULL, &dear);
+    spt_step_key k = key_of(&o);
+    CHECK_INT(longest_draft(&o), 0, "where drafts cost much there are none");
+    o = engine_options(NULL, &cheap);
+    int most = longest_draft(&o);
+    CHECK(most > 1, "where they cost nothing, up to %d", most);
+    o = engine_options(path, &cheap);
+    plant(path, &k, 100, 1000);
+    CHECK_INT(longest_draft(&o), 0, "times that say otherwise: none");
+    o = engine_options(path, &dear);
+    plant(path, &k, 100, 0.1);
+    CHECK_INT(longest_draft(&o), most, "and the other way round");
+    o.step_us = NULL;
+    plant(path, &k, 100, 1000);
+    CHECK_INT(longest_draft(&o), 0, "without a model: the times alone");
+    o = engine_options(path, &cheap);
+    o.log.line = hear;
+    strcpy(k.kernels, "other");
+    plant(path, &k, 100, 1000);
+    CHECK_INT(longest_draft(&o), most, "times for other kernels do nothing");
+    CHECK(strstr(said, "times of steps for kernels other"), "and it is said");
+    unlink(path);
+}
+
+static void test_simulated(void)
+{
+    char path[64];
+    temporary(path);
+    unlink(path);
+    spt_engine_options o = engine_options(path, NULL);
+    spt_step_key k = key_of(&o);
+    CHECK_TEXT(k.evidence, "simulated", "what sim times is labelled so");
+    CHECK(longest_draft(&o) > 0 && access(path, F_OK) != 0,
+          "without counters sim has no clock: nothing is kept");
+    o.checks = true;
+    CHECK(longest_draft(&o) > 0, "with them");
+    clear(&table);
+    CHECK_OK(spt_step_times_read(path, &k, &table, &err), &err, "it is");
+    int cells = 0;
+    for (int rows = 1; rows <= 5; rows++)
+        cells += table.cell[0][0][rows - 1].us > 0;
+    CHECK(cells > 0, "steps of %d widths were timed", cells);
+    unlink(path);
+}
+
+int main(void)
+{
+    test_cells();
+    test_gaps();
+    test_file();
+    test_kill();
+    test_choice();
+    test_simulated();
+    return check_done();
+}
