@@ -1,5 +1,6 @@
 #include "files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -163,6 +164,41 @@ spt_status spt_folder_make(const char *path, spt_error *err)
         return spt_fail(err, SPT_E_IO, "%s: cannot make folder: %s", path,
                         strerror(failed));
     return SPT_OK;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), end = strlen(suffix);
+    return name[0] != '.' && length > end &&
+           strcmp(name + length - end, suffix) == 0;
+}
+
+spt_status spt_folder_each(const char *folder, const char *suffix,
+                           spt_status (*each)(void *user, const char *path,
+                                              spt_error *err),
+                           void *user, spt_error *err)
+{
+    struct dirent **names = NULL;
+    spt_status status = SPT_OK;
+    int count = scandir(folder, &names, NULL, by_name);
+    if (count < 0)
+        return spt_fail(err, SPT_E_IO, "%s: cannot be read", folder);
+    for (int i = 0; i < count; i++) {
+        if (status == SPT_OK && has_suffix(names[i]->d_name, suffix)) {
+            char *path = spt_path_join(folder, names[i]->d_name);
+            status = path ? each(user, path, err)
+                          : spt_fail(err, SPT_E_MEMORY, "out of memory");
+            spt_free(path);
+        }
+        free(names[i]);
+    }
+    free(names);
+    return status;
 }
 
 bool spt_file_exists(const char *path)

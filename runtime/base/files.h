@@ -32,6 +32,13 @@ void spt_file_unmap(spt_mapping *mapping);
 /* Makes the folder and its parents; an existing folder is fine. */
 spt_status spt_folder_make(const char *path, spt_error *err);
 
+/* Calls each(user, path) for the folder's files of that suffix, by name; files
+   that begin with a dot are left out. Stops at the first failure. */
+spt_status spt_folder_each(const char *folder, const char *suffix,
+                           spt_status (*each)(void *user, const char *path,
+                                              spt_error *err),
+                           void *user, spt_error *err);
+
 bool spt_file_exists(const char *path);
 
 /* "folder/name" in a new string (spt_free), or NULL when out of memory. */

@@ -1,4 +1,4 @@
-# spectune archs: lists and shows boards, refuses what it does not know.
+# spectune archs and models: list and show, refuse what they do not know.
 # shellcheck source=tests/tap.sh
 . tests/tap.sh
 
@@ -47,4 +47,28 @@ refused "an architecture that does not exist" 2 "arch 'sm91'" archs sm91
 printf '\033Lua' >"$TMP/code.lua"
 refused "a board file of bytecode" 1 "code.lua:1: is bytecode" \
     --board "$TMP/code.lua" --heads 8/2 -o "$TMP/none"
+# spectune models: the presets, the shape of one.
+try models
+is "the models are listed" "$status" 0
+columns_fit "their list"
+for file in profiles/models/*.json; do
+    name=$(basename "$file" .json)
+    has "the list has $name" "$out" "$name "
+    try models "$name"
+    is "$name is shown" "$status" 0
+    columns_fit "$name"
+    try models
+done
+try models gpt-oss-120b
+has "a shape has its experts" "$out" "128, 4 for a token"
+has "and its windows" "$out" "18 with a window of 128"
+try models qwen3-8b --weights q4_k --json
+has "a model in another format as JSON" "$out" '"weights": "q4_k"'
+has "with a schema" "$out" "spectune.models/1"
+try models --json
+is "the list as JSON" "$(grep -c '"kv_token_bytes"' <<<"$out")" \
+    "$(find profiles/models -name '*.json' | wc -l)"
+refused "an unknown model" 2 "spectune models lists" models qwen9
+refused "an unknown format" 2 "q4_k" models --weights q99
+
 tap_done

@@ -106,6 +106,10 @@ refused "a board whose clocks are not known" 2 "rtx_4090" \
 refused "an unknown engine" 2 "--engine" "${llama[@]}" --engine ollama
 refused "a folder beside an engine" 2 "--output" "${llama[@]}" -o "$TMP/none"
 refused "measuring beside an engine" 2 "--effort" "${llama[@]}" --effort measure
+try "${llama[@]}" --kv-dtype f16 --json
+spelt=$out
+try "${llama[@]}" --kv-dtype float16 --json
+is "a KV type in another spelling" "$out" "$spelt"
 refused "a KV type that none has" 2 "q3_0" "${llama[@]}" --kv-dtype q3_0
 refused "a link to nowhere" 2 "--link-us" "${llama[@]}" --link-us 5
 refused "boards that do not divide the heads" 2 "--tp 7" "${llama[@]}" --tp 7

@@ -5,6 +5,9 @@
 
 sweeps=tests/data/draft_sweeps.csv
 
+try model --help
+has "the help names the columns" "$out" "kv_len latency_us"
+
 try model check $sweeps
 is "published sweeps are scored" "$status" 0
 has "each with its choice" "$out" "B-3090-mtp"
@@ -75,6 +78,11 @@ sed '5s/,[0-9.]*$/,-3/' $gemm >"$TMP/bad.csv"
 refused "a negative time" 1 "bad.csv:5: latency_us" model check "$TMP/bad.csv"
 sed '5s/,[0-9.]*$/,/' $gemm >"$TMP/empty.csv"
 refused "no time" 1 "empty.csv:5: latency_us" model check "$TMP/empty.csv"
+sed 's/bfloat16/bf16/; s/float16/fp16/' $attention >"$TMP/spelt.csv"
+try model check $attention --json
+as_published=$out
+try model check "$TMP/spelt.csv" --json
+is "types in another spelling, the same errors" "$out" "$as_published"
 sed '5s/bfloat16/int3/' $attention >"$TMP/type.csv"
 refused "an unknown type" 1 "type.csv:5: kv_dtype" model fit "$TMP/type.csv"
 refused "a fit to sweeps" 1 "attention or gemm times" model fit $sweeps

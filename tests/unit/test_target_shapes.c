@@ -35,6 +35,24 @@ static void test_presets(void)
     CHECK_HAS(err.text, "q4_k", "and the line lists the formats");
 }
 
+static void test_kv_types(void)
+{
+    static const struct {
+        const char *word, *name;
+        double bytes;
+    } rows[] = {{"bf16", "bf16", 2},    {"bfloat16", "bf16", 2},
+                {"half", "fp16", 2},    {"F16", "fp16", 2},
+                {"float16", "fp16", 2}, {"fp8_e4m3", "fp8", 1},
+                {"FP8", "fp8", 1},      {"q8_0", "q8_0", 34.0 / 32}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK_STR(spt_kv_type_name(rows[i].word), rows[i].name, rows[i].word);
+        CHECK_NEAR(spt_kv_type_bytes(rows[i].word), rows[i].bytes, 0,
+                   "has its bytes");
+    }
+    CHECK(!spt_kv_type_name("int3") && spt_kv_type_bytes("int3") < 0,
+          "another word is none");
+}
+
 /* Sizes as their publishers give them. */
 static void test_published_sizes(void)
 {
@@ -288,6 +306,7 @@ static void test_gguf_latent(void)
 int main(void)
 {
     test_presets();
+    test_kv_types();
     test_published_sizes();
     test_stand_in();
     test_configs();

@@ -3,30 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target.h"
+
 const char *spt_time_operator_name(spt_time_operator op)
 {
     return op == SPT_TIME_ATTENTION ? "attention" : "gemm";
 }
 
-/* Names of element types as such files have them. */
-static const struct {
-    const char *name;
-    double bits;
-} types[] = {{"bfloat16", 16}, {"float16", 16}, {"fp8", 8}};
-enum { TYPES = sizeof types / sizeof *types };
-
+/* Whole bytes only: the tables hold no block formats. */
 static spt_status read_bits(const spt_csv *csv, size_t row, const char *column,
                             double *bits, spt_error *err)
 {
     const char *text = spt_csv_text(csv, row, column);
-    for (size_t i = 0; i < TYPES; i++)
-        if (strcmp(types[i].name, text) == 0) {
-            *bits = types[i].bits;
-            return SPT_OK;
-        }
-    return spt_fail(err, SPT_E_FORMAT,
-                    "%s:%d: %s is '%.40s', expected bfloat16, float16 or fp8",
-                    csv->name, csv->lines[row], column, text);
+    double bytes = spt_kv_type_bytes(text);
+    if (bytes != 1 && bytes != 2)
+        return spt_fail(err, SPT_E_FORMAT,
+                        "%s:%d: %s is '%.40s', expected bf16, fp16 or fp8 "
+                        "(bfloat16, float16)",
+                        csv->name, csv->lines[row], column, text);
+    *bits = 8 * bytes;
+    return SPT_OK;
 }
 
 static spt_status read_count(const spt_csv *csv, size_t row, const char *column,

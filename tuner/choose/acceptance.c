@@ -8,9 +8,7 @@
  */
 #include "acceptance.h"
 
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "drafter.h"
@@ -323,40 +321,19 @@ spt_status spt_acceptance_read(spt_acceptance *a, const char *path,
     return read_file(a, path, 1, err);
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static spt_status read_shipped(void *user, const char *path, spt_error *err)
 {
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int is_json(const struct dirent *entry)
-{
-    size_t length = strlen(entry->d_name);
-    return length > 5 && entry->d_name[0] != '.' &&
-           strcmp(entry->d_name + length - 5, ".json") == 0;
+    return read_file(user, path, 0, err);
 }
 
 spt_status spt_acceptance_read_all(spt_acceptance *a, const char *home,
                                    spt_error *err)
 {
-    spt_buf folder = {0};
-    struct dirent **names = NULL;
-    spt_status status = SPT_OK;
-    spt_buf_printf(&folder, "%s/profiles/acceptance", home);
-    if (folder.failed)
+    char *folder = spt_path_join(home, "profiles/acceptance");
+    if (!folder)
         return spt_fail(err, SPT_E_MEMORY, "acceptance: out of memory");
-    int count = scandir(folder.data, &names, is_json, by_name);
-    if (count < 0)
-        status = spt_fail(err, SPT_E_IO, "%s: cannot be read", folder.data);
-    for (int i = 0; i < count; i++) {
-        char *path = spt_path_join(folder.data, names[i]->d_name);
-        if (status == SPT_OK)
-            status = path ? read_file(a, path, 0, err)
-                          : spt_fail(err, SPT_E_MEMORY, "out of memory");
-        spt_free(path);
-        free(names[i]);
-    }
-    free(names);
-    spt_buf_free(&folder);
+    spt_status status = spt_folder_each(folder, ".json", read_shipped, a, err);
+    spt_free(folder);
     return status;
 }
 

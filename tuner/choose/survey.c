@@ -20,9 +20,12 @@ static const char *dtype_of(const spt_survey_options *o)
     return o->dtype ? o->dtype : "bf16";
 }
 
+/* In our spelling; a word that nobody knows stays for the error. */
 static const char *kv_dtype_of(const spt_survey_options *o)
 {
-    return o->kv_dtype ? o->kv_dtype : dtype_of(o);
+    const char *word = o->kv_dtype ? o->kv_dtype : dtype_of(o);
+    const char *name = spt_kv_type_name(word);
+    return name ? name : word;
 }
 
 /* Types of our kernels; of another engine only the KV's size counts. */
@@ -37,7 +40,7 @@ static spt_status read_types(spt_survey *s, spt_error *err)
                         "--kv-dtype %s: expected bf16, fp16, fp8, q8_0 or q4_0",
                         o->kv_dtype);
     }
-    SPT_TRY(spt_problem_set_types(&types, dtype_of(o), o->kv_dtype, err));
+    SPT_TRY(spt_problem_set_types(&types, dtype_of(o), kv_dtype_of(o), err));
     s->dtype = types.dtype;
     return SPT_OK;
 }

@@ -134,6 +134,15 @@ static spt_status check(const spt_model_job *job, const char *path,
     return status;
 }
 
+/* Of --help: what the files hold, and their columns. */
+static const char files_help[] =
+    "FILE.csv is one of these, told by its columns; the order does not matter. "
+    "Types: bf16, fp16, fp8, as they are usually spelt. Times in microseconds."
+#define SPT_MODEL_KIND(columns, check, holds) "\n" holds ": " columns
+#include "model_kinds.def"
+#undef SPT_MODEL_KIND
+    ;
+
 typedef struct options {
     const char *board, *calibration, *output, *source;
     bool json;
@@ -189,6 +198,7 @@ int spt_cmd_model(int argc, char **argv)
             "the constants of the time model for the boards of such times.",
         .options = rows,
         .count = sizeof rows / sizeof *rows,
+        .epilogue = files_help,
     };
     spt_texts operands = {0};
     spt_error err = {0};

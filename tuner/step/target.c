@@ -69,17 +69,34 @@ spt_status spt_target_set_weights(spt_target *target, const char *weights,
     return SPT_OK;
 }
 
-double spt_kv_type_bytes(const char *name)
+static const struct kv_type {
+    const char *word, *name;
+    double bytes;
+} kv_types[] = {{"bf16", "bf16", 2},        {"bfloat16", "bf16", 2},
+                {"fp16", "fp16", 2},        {"f16", "fp16", 2},
+                {"float16", "fp16", 2},     {"half", "fp16", 2},
+                {"fp8", "fp8", 1},          {"fp8_e4m3", "fp8", 1},
+                {"fp8_e5m2", "fp8", 1},     {"q8_0", "q8_0", 34.0 / 32},
+                {"q4_0", "q4_0", 18.0 / 32}};
+
+static const struct kv_type *find_kv_type(const char *word)
 {
-    static const struct {
-        const char *name;
-        double bytes;
-    } types[] = {{"bf16", 2},         {"fp16", 2},         {"f16", 2},
-                 {"q8_0", 34.0 / 32}, {"q4_0", 18.0 / 32}, {"fp8", 1}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].name, name) == 0)
-            return types[i].bytes;
-    return -1;
+    for (size_t i = 0; i < sizeof kv_types / sizeof *kv_types; i++)
+        if (strcasecmp(kv_types[i].word, word) == 0)
+            return &kv_types[i];
+    return NULL;
+}
+
+const char *spt_kv_type_name(const char *word)
+{
+    const struct kv_type *type = find_kv_type(word);
+    return type ? type->name : NULL;
+}
+
+double spt_kv_type_bytes(const char *word)
+{
+    const struct kv_type *type = find_kv_type(word);
+    return type ? type->bytes : -1;
 }
 
 /* Latent attention: down and up for queries and KV, output. */
@@ -374,8 +391,8 @@ static spt_status no_model(const char *name, spt_error *err)
 {
     return spt_fail(err, SPT_E_USAGE,
                     "--model '%.200s': no such file or preset, expected a "
-                    "config.json, a .gguf, or a name of profiles/models/ "
-                    "(llama-3.1-8b, qwen3-8b, qwen3-32b)",
+                    "config.json, a .gguf, or a name that spectune models "
+                    "lists",
                     name);
 }
 

@@ -84,8 +84,10 @@ spt_status spt_target_set_weights(spt_target *target, const char *weights,
                                   spt_error *err);
 
 /* Bytes of a KV element: bf16, fp16, fp8 and GGUF's q8_0 and q4_0 with their
-   scales; negative for another word. */
-double spt_kv_type_bytes(const char *name);
+   scales, in any usual spelling (bfloat16, half, fp8_e4m3, F16); negative for
+   another word. And the word that stands here for it, or NULL. */
+double spt_kv_type_bytes(const char *word);
+const char *spt_kv_type_name(const char *word);
 
 /* Weights of one layer by kind, and of the head. */
 double spt_target_attention_params(const spt_target *target);
