@@ -78,7 +78,7 @@ __attribute__((unused)) static void gguf_put_f32(gguf_maker *m, const char *key,
     gguf_bytes(&m->pairs, bits, 4);
 }
 
-/* An array of texts, one after the other, or of i32. */
+/* An array of texts, one after the other, or of i32, or of zeros in f32. */
 __attribute__((unused)) static void gguf_put_texts(gguf_maker *m,
                                                    const char *key,
                                                    const char *const *texts,
@@ -99,6 +99,16 @@ gguf_put_ints(gguf_maker *m, const char *key, const int *values, size_t count)
     gguf_bytes(&m->pairs, count, 8);
     for (size_t i = 0; i < count; i++)
         gguf_bytes(&m->pairs, (uint32_t)values[i], 4);
+}
+
+__attribute__((unused)) static void
+gguf_put_zeros(gguf_maker *m, const char *key, size_t count)
+{
+    gguf_key(m, key, SPT_GGUF_ARRAY);
+    gguf_bytes(&m->pairs, SPT_GGUF_F32, 4);
+    gguf_bytes(&m->pairs, count, 8);
+    for (size_t i = 0; i < count; i++)
+        gguf_bytes(&m->pairs, 0, 4);
 }
 
 __attribute__((unused)) static void gguf_pad(spt_buf *b)

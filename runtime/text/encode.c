@@ -7,6 +7,9 @@
 
 #include "tokenizer_int.h"
 
+static const char blank[] = "\xe2\x96\x81"; /* U+2581, SPM's blank */
+enum { BLANK = sizeof blank - 1 };
+
 typedef struct encoder {
     const spt_tokenizer *t;
     spt_joiner *joiner;
@@ -61,7 +64,6 @@ static spt_status encode_nfc(encoder *e, const char *text, size_t size,
 static spt_status encode_blanks(encoder *e, const char *text, size_t size,
                                 spt_error *err)
 {
-    static const char blank[] = "\xe2\x96\x81";
     spt_buf written = {0};
     if (e->t->blank_first)
         spt_buf_puts(&written, blank);
@@ -124,6 +126,26 @@ static spt_status encode_all(encoder *e, const char *text, size_t size,
     return encode_plain(e, text + done, size - done, err);
 }
 
+/* The same with blanks where the text has U+2581. */
+static spt_status encode_marked(encoder *e, const char *text, size_t size,
+                                bool specials, spt_error *err)
+{
+    spt_buf written = {0};
+    const char *end = text + size, *mark;
+    while ((mark = memmem(text, (size_t)(end - text), blank, BLANK))) {
+        spt_buf_add(&written, text, (size_t)(mark - text));
+        spt_buf_puts(&written, " ");
+        text = mark + BLANK;
+    }
+    spt_buf_add(&written, text, (size_t)(end - text));
+    spt_status status =
+        written.failed
+            ? spt_fail(err, SPT_E_MEMORY, "%s: out of memory", e->t->name)
+            : encode_all(e, written.data, written.size, specials, err);
+    spt_buf_free(&written);
+    return status;
+}
+
 spt_status spt_tokenizer_encode(const spt_tokenizer *t, const char *text,
                                 size_t size, spt_encode_options options,
                                 spt_ids *ids, spt_error *err)
@@ -135,7 +157,10 @@ spt_status spt_tokenizer_encode(const spt_tokenizer *t, const char *text,
     size_t before = ids->size;
     if (options.begin && t->adds_begin && t->begin >= 0)
         spt_ids_add(ids, t->begin);
-    spt_status status = encode_all(&e, text, size, options.specials, err);
+    spt_status status =
+        t->marks_are_blanks && size
+            ? encode_marked(&e, text, size, options.specials, err)
+            : encode_all(&e, text, size, options.specials, err);
     spt_joiner_free(e.joiner);
     if (status == SPT_OK && ids->failed)
         status = spt_fail(err, SPT_E_MEMORY, "%s: out of memory", t->name);

@@ -129,6 +129,19 @@ static spt_status read_flags(spt_tokenizer *t, const spt_gguf *gguf,
     return SPT_OK;
 }
 
+/* Converters write tokens that are cut out with blanks, even where their own
+   file has U+2581; then a text's U+2581 must find them too. */
+static bool cut_without_marks(const spt_tokenizer *t)
+{
+    for (int i = 0; i < t->size; i++) {
+        const token *k = &t->tokens[i];
+        if (spt_token_is_cut(k) &&
+            memmem(k->text.data, k->text.size, "\xe2\x96\x81", 3))
+            return false;
+    }
+    return true;
+}
+
 static spt_status read_model(spt_tokenizer *t, const spt_gguf *gguf,
                              const spt_gguf_array *texts, spt_error *err)
 {
@@ -147,6 +160,7 @@ static spt_status read_model(spt_tokenizer *t, const spt_gguf *gguf,
         t->blank_first = t->adds_begin = true;
     SPT_TRY(read_tokens(t, gguf, texts, err));
     SPT_TRY(spt_tokenizer_finish(t, err));
+    t->marks_are_blanks = !t->byte_level && cut_without_marks(t);
     if (t->byte_level)
         SPT_TRY(read_merges(t, gguf, err));
     SPT_TRY(read_ids(t, gguf, err));

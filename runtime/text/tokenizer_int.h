@@ -60,6 +60,8 @@ struct spt_tokenizer {
     /* Text to words. */
     bool byte_level; /* else SPM: blanks are U+2581 */
     bool nfc;
+    bool marks_are_blanks; /* SPM of a GGUF, whose tokens that are cut out are
+                              written with blanks: so is U+2581 of a text */
     bool blank_first; /* SPM: a blank is put before the text */
     bool whole_word; /* a word that is a token is not cut (ignore_merges) */
     cut_step cuts[CUT_STEPS];

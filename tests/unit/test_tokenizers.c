@@ -179,6 +179,45 @@ static void test_gguf(const char *name, const char *cases)
     spt_buf_free(&file);
 }
 
+/* As Gemma's file: two blanks are a token of the user, in blanks. */
+static void test_gguf_blanks(void)
+{
+    static const char *const texts[] = {"<s>", "<unk>", "  ", "\xe2\x96\x81",
+                                        "a"};
+    static const int kinds[] = {3, 2, 4, 1, 1};
+    spt_buf file = {0};
+    gguf_maker m = {0};
+    spt_gguf *gguf = NULL;
+    spt_tokenizer *t = NULL;
+    gguf_put_text(&m, "tokenizer.ggml.model", "llama");
+    gguf_put_texts(&m, "tokenizer.ggml.tokens", texts, 5);
+    gguf_put_ints(&m, "tokenizer.ggml.token_type", kinds, 5);
+    gguf_put_zeros(&m, "tokenizer.ggml.scores", 5);
+    gguf_put_int(&m, "tokenizer.ggml.unknown_token_id", 1);
+    gguf_put_bool(&m, "tokenizer.ggml.add_space_prefix", false);
+    gguf_finish(&m, &file);
+    if (CHECK_OK(spt_gguf_parse(&gguf, file.data, file.size, "spm", &err), &err,
+                 "a GGUF with an SPM tokenizer") &&
+        CHECK_OK(spt_tokenizer_from_gguf(&t, gguf, &err), &err, "is read")) {
+        spt_ids blanks = encode(t, "a  a a", (spt_encode_options){0});
+        spt_ids marks = encode(t,
+                               "a\xe2\x96\x81\xe2\x96\x81"
+                               "a\xe2\x96\x81"
+                               "a",
+                               (spt_encode_options){0});
+        CHECK(blanks.size == 5 && blanks.data[1] == 2 && blanks.data[3] == 3,
+              "blanks are cut out");
+        CHECK(marks.size == 5 &&
+                  memcmp(marks.data, blanks.data, sizeof(int32_t[5])) == 0,
+              "U+2581 is a blank, there too");
+        spt_ids_free(&blanks);
+        spt_ids_free(&marks);
+    }
+    spt_tokenizer_close(t);
+    spt_gguf_close(gguf);
+    spt_buf_free(&file);
+}
+
 static void test_fixtures(void)
 {
     for (int i = 0; i < NAMES; i++) {
@@ -289,6 +328,7 @@ int main(int argc, char **argv)
     if (argc == 3)
         return run_cases(argv[1], argv[2]);
     test_fixtures();
+    test_gguf_blanks();
     test_options();
     test_streaming();
     return check_done();
