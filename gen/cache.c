@@ -1,8 +1,10 @@
 /*
  * Cache of compiled kernels. An entry is one sealed file, KEY.kernel: a line
  * with sizes and what the assembler said, the PTX, the cubin. Files appear by
- * rename: processes may share a folder.
+ * rename: processes may share a folder. The time of a file's last change is
+ * that of its last use, by which cache_limit.c removes what is too much.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,21 +102,28 @@ bool spt_cache_load(const char *folder, spt_image *image, char *reason,
     spt_error err;
     bool found = false;
     *reason = 0;
-    if (path && spt_file_exists(path)) {
-        if (spt_sealed_read(path, KERNEL_KIND, CACHE_ENTRY_MAX, &text, &err) !=
-            SPT_OK) {
+    if (!path || !spt_file_exists(path)) {
+        spt_free(path);
+        return false;
+    }
+    if (spt_sealed_read(path, KERNEL_KIND, CACHE_ENTRY_MAX, &text, &err) !=
+        SPT_OK) {
+        /* Another process may have removed it since. */
+        if (spt_file_exists(path)) {
             snprintf(reason, size, "%s", err.text);
             unlink(path);
-        } else {
-            const char *wrong = take_entry(&text, image);
-            found = !wrong;
-            if (wrong) {
-                snprintf(reason, size, "%s: %s", path, wrong);
-                unlink(path);
-            }
         }
-        spt_buf_free(&text);
+    } else {
+        const char *wrong = take_entry(&text, image);
+        found = !wrong;
+        if (wrong) {
+            snprintf(reason, size, "%s: %s", path, wrong);
+            unlink(path);
+        } else {
+            utimensat(AT_FDCWD, path, NULL, 0);
+        }
     }
+    spt_buf_free(&text);
     spt_free(path);
     return found;
 }

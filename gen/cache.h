@@ -25,6 +25,19 @@ bool spt_cache_compiler(const char *folder, const char *library, char *identity,
 void spt_cache_keep_compiler(const char *folder, const char *library,
                              const char *identity);
 
+/*
+ * cache_limit.c. The most that the cache may take: $SPECTUNE_CACHE_LIMIT (as
+ * 500M, 2G), else 2 GiB; 0 = no limit. SPT_E_USAGE: it is no size.
+ */
+spt_status spt_cache_limit(uint64_t *bytes, spt_error *err);
+
+/* How many entries there are, and what they take. */
+void spt_cache_measure(const char *folder, size_t *count, uint64_t *bytes);
+
+/* Removes the entries whose last use is longest ago while they take more than
+   limit (0: nothing), and what killed writers left an hour ago. */
+void spt_cache_trim(const char *folder, uint64_t limit);
+
 /* The folder when none is given: see spt_compiler_open. spt_free; or NULL. */
 char *spt_cache_default(void);
 

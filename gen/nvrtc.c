@@ -52,8 +52,10 @@ struct spt_compiler {
     char *cache; /* "" = none */
     void (*note)(void *user, const char *text);
     void *note_user;
-    pthread_mutex_t lock; /* of noted */
+    pthread_mutex_t lock; /* of noted and stored */
     bool noted; /* the cache could not be written: said once */
+    bool stored; /* something into it */
+    uint64_t cache_limit; /* bytes */
 };
 
 static const char *const fixed_options[] = {"-lineinfo", "-std=c++17",
@@ -195,6 +197,8 @@ spt_status spt_compiler_open(const char *library, const char *cache_folder,
                             : spt_fail(err, SPT_E_MEMORY, "out of memory");
     if (status == SPT_OK)
         status = fill(c, err);
+    if (status == SPT_OK && *c->cache)
+        status = spt_cache_limit(&c->cache_limit, err);
     if (status != SPT_OK) {
         spt_compiler_close(c);
         return status;
@@ -216,6 +220,8 @@ void spt_compiler_close(spt_compiler *compiler)
 {
     if (!compiler)
         return;
+    if (compiler->stored)
+        spt_cache_trim(compiler->cache, compiler->cache_limit);
     /* The library stays loaded: NVRTC does not like to be unloaded. */
     pthread_mutex_destroy(&compiler->lock);
     spt_free(compiler->cache);
@@ -506,9 +512,13 @@ static spt_status compile_one(spt_compiler *c, const spt_kernel *k,
     if (status != SPT_OK)
         spt_image_free(image);
     spt_error failure;
-    if (status == SPT_OK && *c->cache &&
-        spt_cache_store(c->cache, image, &failure) != SPT_OK)
-        note(c, failure.text, true);
+    if (status == SPT_OK && *c->cache) {
+        if (spt_cache_store(c->cache, image, &failure) != SPT_OK)
+            note(c, failure.text, true);
+        pthread_mutex_lock(&c->lock);
+        c->stored = true;
+        pthread_mutex_unlock(&c->lock);
+    }
     return status;
 }
 

@@ -55,4 +55,22 @@ wait "$pid" 2>/dev/null
 same "killed, then run again"
 [ -z "$(find "$TMP/again" "$SPECTUNE_CACHE" -name '*.tmp*')" ]
 ok "nothing half written is left in what a run made"
+
+# A limit below what a run makes: two at once, the answer and the size are
+# right, and doctor says it.
+rm -rf "$SPECTUNE_CACHE"
+export SPECTUNE_CACHE_LIMIT=300K
+"$SPECTUNE" "${job[@]}" -o "$TMP/beside" >/dev/null 2>&1 </dev/null &
+pid=$!
+same "a small cache that another run uses"
+wait "$pid"
+is "that run succeeds" "$?" 0
+diff -r "$TMP/first" "$TMP/beside" >/dev/null
+ok "with the same bytes"
+[ "$(find "$SPECTUNE_CACHE" -type f -printf '%s\n' | awk '{s += $1} END {print s + 0}')" -le 307200 ]
+ok "the cache has its size"
+try doctor
+has "doctor says how full it is" "$out" "0.3 MiB (SPECTUNE_CACHE_LIMIT)"
+SPECTUNE_CACHE_LIMIT=much refused "a limit that is no size" 2 \
+    "SPECTUNE_CACHE_LIMIT: 'much' is no size" "${job[@]}" -o "$TMP/none"
 tap_done

@@ -205,6 +205,28 @@ static void find_data(findings *all)
     spt_gen_close(gen);
 }
 
+static void add_cache(findings *all, const char *path)
+{
+    size_t count;
+    uint64_t bytes, limit;
+    spt_error err;
+    if (spt_cache_limit(&limit, &err) != SPT_OK) {
+        set_remedy(add(all, "cache", false, "%s", err.text),
+                   "Nothing is compiled until it is a size.");
+        return;
+    }
+    spt_cache_measure(path, &count, &bytes);
+    finding *f = add(all, "cache", true, "%s, %zu entries, %.1f MiB", path,
+                     count, (double)bytes / (1 << 20));
+    size_t used = strlen(f->found);
+    if (limit)
+        snprintf(f->found + used, sizeof f->found - used,
+                 " of at most %.1f MiB (SPECTUNE_CACHE_LIMIT)",
+                 (double)limit / (1 << 20));
+    else
+        snprintf(f->found + used, sizeof f->found - used, ", no limit");
+}
+
 static void find_cache(findings *all)
 {
     char path[1024];
@@ -228,7 +250,7 @@ static void find_cache(findings *all)
         *(slash == probe ? slash + 1 : slash) = 0;
     }
     if (access(probe, W_OK) == 0)
-        add(all, "cache", true, "%s", path);
+        add_cache(all, path);
     else
         set_remedy(add(all, "cache", false, "%s: cannot be written", path),
                    "Every run compiles anew. Make it writable, or set "

@@ -1,7 +1,9 @@
 #include "proof_cache.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cache.h"
 #include "files.h"
@@ -86,6 +88,8 @@ bool spt_proof_load(const char *key, spt_proof *proof)
         spt_sealed_read(path, PROOF_KIND, 4096, &text, NULL) == SPT_OK &&
         spt_json_parse(text.data, text.size, path, &root, NULL) == SPT_OK &&
         read_entry(root, path, key, proof);
+    if (found)
+        utimensat(AT_FDCWD, path, NULL, 0); /* its last use */
     cJSON_Delete(root);
     spt_buf_free(&text);
     spt_free(path);
