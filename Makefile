@@ -110,15 +110,19 @@ $(BUILD)/libtuner.a: $(TUNER_OBJ)
 # The same without templates, Lua and NVRTC: gen/none stands for gen.
 SLIM_OBJ := $(filter-out $(BUILD)/gen/% \
   $(BUILD)/runtime/kernels/kernel_set_jit.o,$(LIB_OBJ)) \
-  $(BUILD)/gen/config.o $(BUILD)/gen/none/pack_only.o
-$(BUILD)/gen/none/print_boards: gen/none/print_boards.c $(BUILD)/libspectune.a
+  $(BUILD)/gen/config.o $(BUILD)/gen/board_built_in.o \
+  $(BUILD)/gen/none/pack_only.o
+# Boards as a table in the library.
+$(BUILD)/gen/none/print_boards: gen/none/print_boards.c \
+  $(filter-out %/board_built_in.o,$(filter $(BUILD)/gen/% \
+  $(BUILD)/runtime/base/%,$(LIB_OBJ)))
 	@mkdir -p $(dir $@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $^ $(LDLIBS)
 $(BUILD)/gen/none/board_bytes.inc: $(BUILD)/gen/none/print_boards \
   $(wildcard archs/*.lua)
 	$(Q)$< . > $@
-$(BUILD)/gen/none/pack_only.o: $(BUILD)/gen/none/board_bytes.inc
-$(BUILD)/gen/none/pack_only.o: CPPFLAGS += -I$(BUILD)/gen/none
+$(BUILD)/gen/board_built_in.o: $(BUILD)/gen/none/board_bytes.inc
+$(BUILD)/gen/board_built_in.o: CPPFLAGS += -I$(BUILD)/gen/none
 $(BUILD)/libspectune-slim.so: $(SLIM_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,libspectune.so.0 -Wl,-z,defs \

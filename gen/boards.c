@@ -13,6 +13,7 @@
 
 #include <lauxlib.h>
 
+#include "board_built_in.h"
 #include "boards.h"
 #include "calibration.h"
 #include "files.h"
@@ -528,11 +529,16 @@ static spt_status unknown(const char *what, const char *name,
 
 size_t spt_gen_board_count(spt_gen *gen)
 {
+    if (!gen)
+        return spt_built_in_count();
     return load(gen, NULL) == SPT_OK ? gen->boards->n_boards : 0;
 }
 
 const char *spt_gen_board_name(spt_gen *gen, size_t index)
 {
+    const spt_board *b = gen ? NULL : spt_built_in_at(index);
+    if (!gen)
+        return b ? b->name : NULL;
     return index < spt_gen_board_count(gen) ? gen->boards->board_names[index]
                                             : NULL;
 }
@@ -563,6 +569,8 @@ const char *spt_gen_arch_board(spt_gen *gen, size_t index)
 spt_status spt_gen_board(spt_gen *gen, const char *name, spt_board *board,
                          spt_error *err)
 {
+    if (!gen)
+        return spt_built_in_find(name, board, err);
     SPT_TRY(load(gen, err));
     const entry *e = find(gen->boards, BOARD, name);
     if (!e)

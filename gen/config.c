@@ -66,3 +66,21 @@ int64_t spt_config_int(const spt_config *config, const char *name,
                ? v->integer
                : fallback;
 }
+
+void spt_value_text(const spt_value *value, char *text, size_t size)
+{
+    switch (value->type) {
+    case SPT_VALUE_INT:
+        snprintf(text, size, "%lld", (long long)value->integer);
+        break;
+    case SPT_VALUE_BOOL:
+        snprintf(text, size, "%s", value->integer ? "true" : "false");
+        break;
+    case SPT_VALUE_NUMBER:
+        snprintf(text, size, "%.17g", value->number);
+        break;
+    case SPT_VALUE_STRING:
+        snprintf(text, size, "%s", value->text);
+        break;
+    }
+}

@@ -48,6 +48,9 @@ const spt_value *spt_config_get(const spt_config *config, const char *name);
 int64_t spt_config_int(const spt_config *config, const char *name,
                        int64_t fallback);
 
+/* "8", "true", "bf16" */
+void spt_value_text(const spt_value *value, char *text, size_t size);
+
 typedef struct spt_gen spt_gen;
 
 /*
@@ -60,7 +63,8 @@ spt_status spt_gen_open(const char *root, spt_gen **gen, spt_error *err);
 bool spt_gen_has_root(const char *root);
 void spt_gen_close(spt_gen *gen);
 
-/* Boards of archs/, sorted by name; the strings live as long as gen. */
+/* Boards of archs/, sorted by name; the strings live as long as gen. Without
+   one (NULL) they are those that were built in, and need no files. */
 size_t spt_gen_board_count(spt_gen *gen);
 const char *spt_gen_board_name(spt_gen *gen, size_t index);
 spt_status spt_gen_board(spt_gen *gen, const char *name, spt_board *board,
@@ -132,7 +136,8 @@ typedef struct spt_compiler spt_compiler;
  * Opens NVRTC (library NULL: $SPECTUNE_NVRTC, the system's, the toolkit's, or
  * that of make deps). SPT_E_NOT_FOUND says where it looked and what to do.
  * cache_folder NULL: $SPECTUNE_CACHE, else $XDG_CACHE_HOME/spectune, else
- * ~/.cache/spectune; "" = no cache. Safe to share between threads.
+ * ~/.cache/spectune; "" = no cache. It is kept below $SPECTUNE_CACHE_LIMIT
+ * (2G): see cache.h. Safe to share between threads.
  */
 spt_status spt_compiler_open(const char *library, const char *cache_folder,
                              spt_compiler **compiler, spt_error *err);

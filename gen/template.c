@@ -423,24 +423,6 @@ spt_status spt_field_parse(const spt_field *field, const char *text,
     return SPT_OK;
 }
 
-void spt_value_text(const spt_value *value, char *text, size_t size)
-{
-    switch (value->type) {
-    case SPT_VALUE_INT:
-        snprintf(text, size, "%lld", (long long)value->integer);
-        break;
-    case SPT_VALUE_BOOL:
-        snprintf(text, size, "%s", value->integer ? "true" : "false");
-        break;
-    case SPT_VALUE_NUMBER:
-        snprintf(text, size, "%.17g", value->number);
-        break;
-    case SPT_VALUE_STRING:
-        snprintf(text, size, "%s", value->text);
-        break;
-    }
-}
-
 void spt_field_values(const spt_field *f, char *text, size_t size)
 {
     size_t used = 0;

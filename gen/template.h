@@ -66,9 +66,6 @@ spt_status spt_field_parse(const spt_field *field, const char *text,
 spt_status spt_template_operand(const spt_template *t, const char *text,
                                 spt_config *config, spt_error *err);
 
-/* "8", "true", "bf16" */
-void spt_value_text(const spt_value *value, char *text, size_t size);
-
 /* The value of the field in config, or NULL; SPT_E_USAGE when it is wrong. */
 const spt_value *spt_field_take(lua_State *L, const spt_template *t,
                                 const spt_field *field,

@@ -1,16 +1,10 @@
 /*
  * Stands for gen/ in the library that takes its kernels from packs alone:
- * boards are a table that was made when it was built (print_boards.c),
- * templates and a compiler are not there. Neither Lua nor NVRTC is needed.
+ * boards are those of board_built_in.c, templates and a compiler are not
+ * there. Neither Lua nor NVRTC is needed.
  */
-#include <string.h>
-
+#include "board_built_in.h"
 #include "kernel_set.h"
-
-static const _Alignas(spt_board) unsigned char boards[][sizeof(spt_board)] = {
-#include "board_bytes.inc"
-};
-enum { BOARDS = sizeof boards / sizeof *boards };
 
 struct spt_gen {
     int unused;
@@ -30,34 +24,24 @@ void spt_gen_close(spt_gen *gen)
     (void)gen;
 }
 
-static const spt_board *board_at(size_t index)
-{
-    return (const spt_board *)(const void *)boards[index];
-}
-
 size_t spt_gen_board_count(spt_gen *gen)
 {
     (void)gen;
-    return BOARDS;
+    return spt_built_in_count();
 }
 
 const char *spt_gen_board_name(spt_gen *gen, size_t index)
 {
     (void)gen;
-    return board_at(index)->name;
+    const spt_board *b = spt_built_in_at(index);
+    return b ? b->name : NULL;
 }
 
 spt_status spt_gen_board(spt_gen *gen, const char *name, spt_board *board,
                          spt_error *err)
 {
     (void)gen;
-    for (size_t i = 0; i < BOARDS; i++)
-        if (strcmp(board_at(i)->name, name) == 0) {
-            *board = *board_at(i);
-            return SPT_OK;
-        }
-    return spt_fail(err, SPT_E_USAGE, "board %.60s: is none that is built in",
-                    name);
+    return spt_built_in_find(name, board, err);
 }
 
 spt_status spt_gen_board_file(spt_gen *gen, const char *path, spt_board *board,

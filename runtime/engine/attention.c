@@ -100,7 +100,7 @@ static spt_status load(spt_attention *a, spt_error *err)
     const spt_kernel_source source = {.driver = &a->driver,
                                       .board = &a->board,
                                       .pack = a->pack,
-                                      .gen = a->pack ? NULL : a->gen,
+                                      .gen = a->gen,
                                       .compiler = a->compiler};
     for (int i = 0; i < 2; i++)
         set_problem(&requests[i].config, p);
@@ -132,7 +132,8 @@ static spt_status fill(spt_attention *a, spt_error *err)
     SPT_TRY(check(&a->problem, err));
     if (a->owns_driver)
         SPT_TRY(spt_driver_open(NULL, &a->driver, err));
-    SPT_TRY(spt_gen_open(NULL, &a->gen, err));
+    if (!a->problem.pack)
+        SPT_TRY(spt_gen_open(NULL, &a->gen, err));
     SPT_TRY(find_board(a, err));
     if (a->problem.pack)
         SPT_TRY(spt_pack_open(a->problem.pack, &a->pack, err));

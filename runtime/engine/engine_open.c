@@ -115,12 +115,18 @@ static void memory_of(const spt_forward_memory *m, spt_memory *memory)
     memory->workspace = m->total - memory->weights - memory->kv;
 }
 
+/* Whether a board's name (or NULL) is that of a file. */
+static bool is_file(const char *board)
+{
+    size_t length = board ? strlen(board) : 0;
+    return length > 4 && strcmp(board + length - 4, ".lua") == 0;
+}
+
 /* The board that was named; for a GPU without a name, the one that fits. */
 static spt_status open_machine(spt_engine *e, spt_error *err)
 {
     const spt_engine_options *o = &e->options;
     const char *name = o->board ? o->board : DEFAULT_BOARD;
-    size_t length = strlen(name);
     size_t boards = o->board ? 0 : spt_gen_board_count(e->gen);
     for (size_t i = 0; i < boards && o->device != SPT_DEVICE_SIM; i++) {
         SPT_TRY(spt_gen_board(e->gen, spt_gen_board_name(e->gen, i), &e->board,
@@ -131,7 +137,7 @@ static spt_status open_machine(spt_engine *e, spt_error *err)
     }
     if (boards && o->device == SPT_DEVICE_GPU)
         return err->status;
-    if (length > 4 && strcmp(name + length - 4, ".lua") == 0)
+    if (is_file(name))
         SPT_TRY(spt_gen_board_file(e->gen, name, &e->board, err));
     else
         SPT_TRY(spt_gen_board(e->gen, name, &e->board, err));
@@ -140,7 +146,9 @@ static spt_status open_machine(spt_engine *e, spt_error *err)
 
 static spt_status open_kernel_sources(spt_engine *e, spt_error *err)
 {
-    SPT_TRY(spt_gen_open(NULL, &e->gen, err));
+    /* With a pack alone only a board's file needs what reads files. */
+    if (!e->options.pack_only || is_file(e->options.board))
+        SPT_TRY(spt_gen_open(NULL, &e->gen, err));
     if (e->options.pack)
         SPT_TRY(spt_pack_open(e->options.pack, &e->pack, err));
     if (e->options.pack_only)

@@ -127,14 +127,35 @@ static spt_status make_missing(const spt_kernel_source *source,
     return status;
 }
 
+/* "group=3 dtype=bf16": what is asked of a kernel. */
+static void request_text(const spt_config *config, char *text, size_t size)
+{
+    size_t used = 0;
+    *text = 0;
+    for (int i = 0; i < config->count && used < size; i++) {
+        char value[32];
+        spt_value_text(&config->values[i], value, sizeof value);
+        used += (size_t)snprintf(text + used, size - used, "%s%s=%s",
+                                 i ? " " : "", config->values[i].name, value);
+    }
+}
+
 static spt_status check_found(const spt_kernel_set *set, spt_error *err)
 {
-    for (size_t i = 0; i < set->n_entries; i++)
-        if (!set->entries[i].module)
-            return spt_fail(err, SPT_E_NOT_FOUND,
-                            "kernel %s: the pack does not have it, and there "
-                            "are no templates to make it from",
-                            set->entries[i].request->template_name);
+    char asked[300];
+    for (size_t i = 0; i < set->n_entries; i++) {
+        const spt_set_entry *e = &set->entries[i];
+        if (e->module)
+            continue;
+        if (*e->why)
+            return spt_fail(err, SPT_E_NOT_FOUND, "kernel %s: %s",
+                            e->request->template_name, e->why);
+        request_text(&e->request->config, asked, sizeof asked);
+        return spt_fail(err, SPT_E_NOT_FOUND,
+                        "kernel %s: the pack has none with %s, and none may "
+                        "be made",
+                        e->request->template_name, asked);
+    }
     return SPT_OK;
 }
 

@@ -12,6 +12,7 @@ typedef struct spt_set_entry {
     char key[160];
     char digest[SPT_SHA256_TEXT]; /* of the code */
     CUmodule module;
+    char why[400]; /* why the pack's was not taken, or "" */
     spt_function function;
 } spt_set_entry;
 

@@ -85,8 +85,10 @@ static spt_status find(const spt_kernel_source *source, spt_set_entry *entry,
         if (spt_pack_load_for(source->pack, k->name, k->config,
                               source->board->cc_major, source->board->cc_minor,
                               source->driver->is_sim, source->log, &image,
-                              &reason) != SPT_OK)
+                              &reason) != SPT_OK) {
+            snprintf(entry->why, sizeof entry->why, "%.399s", reason.text);
             continue;
+        }
         spt_status status = load(source, &image, entry, err);
         spt_pack_image_free(&image);
         entry->config = full;

@@ -110,6 +110,44 @@ bool spt_pack_ptx_fit(const char *target, int cc_major, int cc_minor)
 
 enum { EXACT, FAMILY, PTX, STEPS };
 
+static bool is_asked(const spt_pack_kernel *k, const char *name,
+                     const char *config)
+{
+    return strcmp(k->name, name) == 0 &&
+           (!config || strcmp(k->config, config) == 0);
+}
+
+/* Says what there is of a kernel that does not suit: the reason. */
+static void explain(const spt_pack *pack, const char *name, const char *config,
+                    int cc_major, int cc_minor, spt_error *reason)
+{
+    char targets[120] = "";
+    bool fits = false;
+    for (size_t i = 0; i < pack->n_kernels; i++) {
+        const spt_pack_kernel *k = &pack->kernels[i];
+        size_t used = strlen(targets);
+        if (!is_asked(k, name, config))
+            continue;
+        fits |= spt_pack_cubin_fit(k->target, cc_major, cc_minor) > 0;
+        if (!strstr(targets, k->target))
+            snprintf(targets + used, sizeof targets - used, "%s%.20s",
+                     used ? ", " : "", k->target);
+    }
+    if (fits)
+        spt_fail(reason, SPT_E_NOT_FOUND,
+                 "%.300s: its %.60s has no PTX, which is what sim runs",
+                 pack->folder, name);
+    else if (*targets)
+        spt_fail(reason, SPT_E_NOT_FOUND,
+                 "%.300s: its %.60s is for %s, expected one for compute "
+                 "capability %d.%d",
+                 pack->folder, name, targets, cc_major, cc_minor);
+    else
+        spt_fail(reason, SPT_E_NOT_FOUND,
+                 "%.300s: has no %.60s for compute capability %d.%d",
+                 pack->folder, name, cc_major, cc_minor);
+}
+
 static bool suits(const spt_pack_kernel *k, int step, int major, int minor)
 {
     if (step == PTX)
@@ -133,14 +171,11 @@ spt_status spt_pack_load_for(const spt_pack *pack, const char *name,
 {
     static const char *const words[] = {"exact cubin", "family cubin", "PTX"};
     spt_error reason;
-    spt_fail(&reason, SPT_E_NOT_FOUND,
-             "%.300s: has no %.60s for compute capability %d.%d", pack->folder,
-             name, cc_major, cc_minor);
+    bool damaged = false;
     for (int step = ptx_only ? PTX : EXACT; step < STEPS; step++) {
         for (size_t i = 0; i < pack->n_kernels; i++) {
             const spt_pack_kernel *k = &pack->kernels[i];
-            if (strcmp(k->name, name) != 0 ||
-                (config && strcmp(k->config, config) != 0) ||
+            if (!is_asked(k, name, config) ||
                 !suits(k, step, cc_major, cc_minor))
                 continue;
             const char *path = step == PTX ? k->ptx : k->cubin;
@@ -149,6 +184,7 @@ spt_status spt_pack_load_for(const spt_pack *pack, const char *name,
                                    &reason) != SPT_OK) {
                 spt_buf_free(&data);
                 spt_log_line(log, "pack: miss: %s", reason.text);
+                damaged = true;
                 continue;
             }
             spt_log_line(log, "pack: %s: %s %s", name, words[step], path);
@@ -156,6 +192,8 @@ spt_status spt_pack_load_for(const spt_pack *pack, const char *name,
             return SPT_OK;
         }
     }
+    if (!damaged)
+        explain(pack, name, config, cc_major, cc_minor, &reason);
     return spt_fail(err, SPT_E_NOT_FOUND, "%s", reason.text);
 }
 

@@ -185,7 +185,36 @@ static void check_lacking(const tiny_model *t, const spt_engine_options *packed)
     spt_engine *engine = NULL;
     CHECK_INT(open_engine(&own, t, *packed, &engine), SPT_E_NOT_FOUND,
               "a pack that lacks a kernel is refused");
-    CHECK_HAS(err.text, "kernel linear", "by the kernel's name");
+    CHECK_HAS(err.text,
+              "kernel linear: the pack has none with dtype=fp16 weight=q8_0",
+              "by the kernel's name and what was asked");
+}
+
+/* Packs for another chip, damaged images: the error says which, and what was
+   expected; neither needs the folder of templates. */
+static void check_reasons(const tiny_model *t, spt_engine_options packed)
+{
+    char command[200];
+    spt_engine *engine = NULL;
+    packed.board = "a100_sxm";
+    CHECK_INT(open_engine(&own, t, packed, &engine), SPT_E_NOT_FOUND,
+              "a pack of another chip is refused");
+    CHECK_HAS(err.text, folder, "by its folder,");
+    CHECK_HAS(err.text,
+              " is for sm_90a, expected one for compute capability 8.0",
+              "with its chip and this one");
+    packed.board = NULL;
+    snprintf(command, sizeof command,
+             "for f in %s/ptx/linear*; do printf X | dd of=$f bs=1 seek=99 "
+             "conv=notrunc 2>/dev/null; done",
+             folder);
+    CHECK(system(command) == 0 &&
+              open_engine(&own, t, packed, &engine) == SPT_E_NOT_FOUND,
+          "damaged images are refused");
+    CHECK_HAS(err.text, "kernel linear: /tmp/", "by the kernel,");
+    CHECK_HAS(err.text, "/ptx/linear", "the file");
+    CHECK_HAS(err.text, ": is damaged: its SHA-256 is not the manifest's",
+              "and what is wrong with it");
 }
 
 int main(void)
@@ -207,6 +236,11 @@ int main(void)
         answer(&own, &t, &packed, &seen);
         CHECK(tiny_same(&expected, &seen), "the pack's kernels answer alike");
         check_slim(&t, &packed, &expected);
+        setenv("SPECTUNE_HOME", folder, 1);
+        answer(&own, &t, &packed, &seen);
+        CHECK(tiny_same(&expected, &seen),
+              "they need no folder of templates and boards");
+        check_reasons(&t, packed);
     }
     if (CHECK(write_pack(made, count, "linear"), "a smaller pack"))
         check_lacking(&t, &packed);

@@ -129,7 +129,10 @@ static void test_load_order(void)
     load(10, 0, "sm_80", true);
     CHECK_HAS(last_log, "attn: PTX ptx/", "the log says what was taken");
     load(7, 5, NULL, false);
-    CHECK_HAS(err.text, "no attn for compute capability 7.5", "the reason");
+    CHECK_HAS(err.text,
+              "its attn is for sm_90a, sm_80, expected one for compute "
+              "capability 7.5",
+              "the reason");
 }
 
 static void test_damage(void)
