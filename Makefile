@@ -50,10 +50,12 @@ TUNER_LIBS := $(shell pkg-config --libs libmicrohttpd 2>/dev/null) $(LDLIBS)
 
 LIB_SRC := $(sort $(wildcard runtime/*/*.c gen/*.c))
 TUNER_SRC := $(sort $(wildcard tuner/*/*.c))
-# Lane loops are compiled twice: plain, and for AVX2 (chosen at run time).
+# Lane loops are compiled three times: plain, for AVX2, and for AVX-512 (chosen
+# at run time).
 LANES_SRC := $(filter runtime/sim/lanes_%.c,$(LIB_SRC))
 ifeq ($(shell uname -m),x86_64)
-LANES_OBJ := $(patsubst %.c,$(BUILD)/%.avx2.o,$(LANES_SRC))
+LANES_OBJ := $(patsubst %.c,$(BUILD)/%.avx2.o,$(LANES_SRC)) \
+  $(patsubst %.c,$(BUILD)/%.avx512.o,$(LANES_SRC))
 endif
 LIB_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(LIB_SRC)) $(LANES_OBJ)
 TUNER_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(TUNER_SRC))
@@ -148,6 +150,12 @@ $(BUILD)/%.avx2.o: %.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(dir $@)
 	$(Q)$(COMPILE) -mavx2 -mfma -mf16c -DSIM_AVX2 -c -o $@ $<
+
+$(BUILD)/%.avx512.o: %.c $(BUILD)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(dir $@)
+	$(Q)$(COMPILE) -mavx2 -mfma -mf16c -mavx512f -mavx512vl -mavx512bw \
+	  -mavx512dq -DSIM_AVX2 -DSIM_AVX512 -c -o $@ $<
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$<)

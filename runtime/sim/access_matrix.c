@@ -4,6 +4,7 @@
  */
 #include "access.h"
 
+#include "decode.h"
 #include "lanes_mma.h"
 
 static uint32_t matrices(const ptx_insn *insn)
@@ -349,26 +350,34 @@ static inline void mma_common(const sim_insn *in, sim_warp *w, uint8_t *regs,
         mma_common(in, w, regs, exec, MMA_F16, sim_mma_##unit);               \
     }
 MMA_HANDLERS(plain)
+#if defined(__x86_64__)
 MMA_HANDLERS(avx2)
+MMA_HANDLERS(avx512)
+#endif
 
-static bool has_avx2(void)
-{
-    /* Every processor with these two has F16C as well. */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
+typedef struct mma_unit {
+    sim_op any, bf16, f16;
+} mma_unit;
+
+static const mma_unit mma_units[] = {
+    [SIM_BUILD_PLAIN] = {op_mma_plain, op_mma_bf16_plain, op_mma_f16_plain},
+#if defined(__x86_64__)
+    [SIM_BUILD_AVX2] = {op_mma_avx2, op_mma_bf16_avx2, op_mma_f16_avx2},
+    [SIM_BUILD_AVX512] = {op_mma_avx512, op_mma_bf16_avx512, op_mma_f16_avx512},
+#endif
+};
 
 static sim_op mma_op(const ptx_insn *insn)
 {
     sim_mma m;
     if (!describe(insn, &m))
         return sim_mma_op(insn);
-    bool avx2 = has_avx2(), common = m.m == 16 && m.k == 15 && !m.c_half &&
-                                     !m.d_half && m.a == m.b;
+    const mma_unit *unit = &mma_units[sim_lanes_build()];
+    bool common =
+        m.m == 16 && m.k == 15 && !m.c_half && !m.d_half && m.a == m.b;
     if (common && m.a == SIM_MMA_BF16)
-        return avx2 ? op_mma_bf16_avx2 : op_mma_bf16_plain;
-    if (common && m.a == SIM_MMA_F16)
-        return avx2 ? op_mma_f16_avx2 : op_mma_f16_plain;
-    return avx2 ? op_mma_avx2 : op_mma_plain;
+        return unit->bf16;
+    return common && m.a == SIM_MMA_F16 ? unit->f16 : unit->any;
 }
 
 sim_op sim_matrix_op(const ptx_insn *insn, bool checks)

@@ -102,6 +102,18 @@ static int member_operand(const ptx_insn *src)
     }
 }
 
+/* With all lanes there, a warp-wide instruction of all lanes just runs; what
+   checks do besides is sim_flow_sync's. */
+static bool goes_without_waiting(const sim_decoder *d, const ptx_insn *src)
+{
+    int members = member_operand(src);
+    if (!members || d->program->checks)
+        return false;
+    return members == 255 ||
+           (src->operands[members].kind == PTX_IMMEDIATE &&
+            (uint32_t)src->operands[members].value == UINT32_MAX);
+}
+
 /* cvt between registers of another width than its types goes through
    registers of the right width. */
 static void fit_cvt(sim_decoder *d, sim_insn *insn, const sim_args *args,
@@ -197,6 +209,9 @@ static spt_status add_body(sim_decoder *d, const ptx_insn *src)
         if (!op)
             return unsupported(d, src);
         full = masked = member_operand(src) ? sim_flow_sync : sim_flow_op;
+        if (goes_without_waiting(d, src))
+            full = sim_flow_sync_full;
+        sim_decode_memory(d, src, args, &full, &masked);
     }
     uint32_t narrow = 0;
     if (lanes && src->op == PTX_OP_CVT && src->n_operands == 2) {
@@ -221,7 +236,7 @@ static spt_status add_body(sim_decoder *d, const ptx_insn *src)
         insn->a = narrow;
     if (op) {
         insn->op = op;
-        if (full == sim_flow_sync)
+        if (masked == sim_flow_sync)
             insn->c = (uint32_t)member_operand(src);
     } else if (lanes)
         insn->bits = bits;

@@ -100,12 +100,20 @@ spt_status sim_decode_function(sim_program *program, uint32_t index,
 bool sim_lanes_find(const ptx_insn *insn, sim_handler *full,
                     sim_handler *masked, uint64_t *bits);
 
+/* Which build of the files lanes_*.c this processor runs. */
+typedef enum sim_build {
+    SIM_BUILD_PLAIN,
+    SIM_BUILD_AVX2,
+    SIM_BUILD_AVX512,
+} sim_build;
+sim_build sim_lanes_build(void);
+
 /* engine_flow.c: handlers that decode.c places itself. */
 extern const sim_handler sim_flow_header, sim_flow_next, sim_flow_guard,
     sim_flow_unguard, sim_flow_op, sim_flow_bra, sim_flow_brx, sim_flow_call,
     sim_flow_ret, sim_flow_exit, sim_flow_trap, sim_flow_barrier,
-    sim_flow_warp_sync, sim_flow_sync, sim_flow_nop, sim_flow_special,
-    sim_flow_nanosleep;
+    sim_flow_warp_sync, sim_flow_sync, sim_flow_sync_full, sim_flow_nop,
+    sim_flow_special, sim_flow_nanosleep;
 /* engine_warp.c: shfl, vote, match, redux, elect, activemask; NULL: none. */
 sim_op sim_warp_op(const ptx_insn *insn);
 /* engine_move.c: mov of vectors and predicates, selp of them, cvta; NULL. */

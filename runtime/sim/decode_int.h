@@ -29,5 +29,10 @@ uint32_t sim_decode_temp(sim_decoder *d, uint32_t width);
    slot of one is final. false: out of memory. */
 bool sim_decode_constants(sim_decoder *d);
 uint32_t sim_decode_final(const sim_decoder *d, uint32_t slot);
+/* decode_memory.c: replaces the handlers of a memory instruction, which has
+   its sim_op, where there are better ones. */
+void sim_decode_memory(const sim_decoder *d, const ptx_insn *src,
+                       const sim_args *args, sim_handler *full,
+                       sim_handler *masked);
 
 #endif

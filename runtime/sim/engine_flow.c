@@ -20,8 +20,12 @@ HANDLER(header)
     }
     w->budget -= (int32_t)in->c;
     w->visits[2 * in->a]++;
+    if (exec == UINT32_MAX) {
+        w->visits[2 * in->a + 1] += SIM_LANES;
+        return in[1].full(in + 1, w, regs, exec);
+    }
     w->visits[2 * in->a + 1] += (unsigned)__builtin_popcount(exec);
-    return sim_go(in + 1, w, regs, exec);
+    return in[1].masked(in + 1, w, regs, exec);
 }
 EXPORT(header);
 
@@ -286,6 +290,17 @@ HANDLER(sync)
     return sim_go(in + 1, w, regs, exec);
 }
 EXPORT(sync);
+
+/* The same when all lanes are there and members, and nothing is checked. */
+HANDLER(sync_full)
+{
+    w->forced = false;
+    in->op(in, w, regs, exec);
+    if (__builtin_expect(w->event != 0, 0))
+        return in + 1;
+    return in[1].full(in + 1, w, regs, exec);
+}
+EXPORT(sync_full);
 
 static uint32_t barrier_threads(const sim_insn *in, const uint8_t *regs,
                                 unsigned lane)

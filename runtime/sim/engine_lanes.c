@@ -94,21 +94,46 @@ static void add_table(const sim_lane_table *table)
     }
 }
 
-static bool has_avx2(void)
+sim_build sim_lanes_build(void)
 {
 #if defined(__x86_64__)
     /* Every processor with AVX2 has F16C, whose name clang does not know. */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return SIM_BUILD_PLAIN;
+    if (__builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq"))
+        return SIM_BUILD_AVX512;
+    return SIM_BUILD_AVX2;
 #else
-    return false;
+    return SIM_BUILD_PLAIN;
 #endif
+}
+
+/* A table of this processor's build. */
+#if defined(__x86_64__)
+#define PICK(name)                                          \
+    (sim_lanes_build() == SIM_BUILD_AVX512 ? &name##_avx512 \
+     : sim_lanes_build() == SIM_BUILD_AVX2 ? &name##_avx2   \
+                                           : &name##_plain)
+#else
+#define PICK(name) (&name##_plain)
+#endif
+
+const sim_lane_table *sim_lanes_memory(void)
+{
+    return PICK(sim_lanes_memory);
+}
+
+const sim_lane_table *sim_lanes_copy(void)
+{
+    return PICK(sim_lanes_copy);
 }
 
 static void read_tables(void)
 {
-    bool fast = has_avx2();
-#define ADD(name) \
-    add_table(fast ? &sim_lanes_##name##_avx2 : &sim_lanes_##name##_plain);
+#define ADD(name) add_table(PICK(sim_lanes_##name));
     SIM_LANE_TABLES(ADD)
 #undef ADD
 }
@@ -179,8 +204,7 @@ static const sim_lane_op *vector_move(const ptx_insn *insn)
         (packs ? from : to)->count != 2)
         return NULL;
     uint32_t bytes = ptx_type_bytes((ptx_type)insn->types[0]);
-    const sim_lane_table *table =
-        has_avx2() ? &sim_lanes_move_avx2 : &sim_lanes_move_plain;
+    const sim_lane_table *table = PICK(sim_lanes_move);
     if (bytes != 4 && bytes != 8)
         return NULL;
     return &table->ops[(bytes == 8 ? 2 : 0) + !packs];

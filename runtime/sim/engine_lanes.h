@@ -1,9 +1,10 @@
 /*
  * Lane handlers: instructions on 32 lanes at once.
  *
- * The files lanes_*.c are compiled twice, plain and with AVX2 (SIM_AVX2); each
- * exports tables of rows (keys, full handler, masked handler). Both builds
- * give the same bits. A row of an ops_*.def names its keys: PTX spellings,
+ * The files lanes_*.c are compiled three times: plain, with AVX2 (SIM_AVX2),
+ * and with AVX-512 (SIM_AVX512, which has SIM_AVX2 as well); each exports
+ * tables of rows (keys, full handler, masked handler). All builds give the
+ * same bits. A row of an ops_*.def names its keys: PTX spellings,
  * modifiers in any order. Row kinds, D the destination, A B C the sources:
  *
  *   V1 V2 V3(name, vector, keys, expr)  whole vectors, all of one lane width
@@ -33,7 +34,9 @@ typedef struct sim_lane_table {
     size_t count;
 } sim_lane_table;
 
-#ifdef SIM_AVX2
+#if defined(SIM_AVX512)
+#define SIM_TABLE(name) name##_avx512
+#elif defined(SIM_AVX2)
 #define SIM_TABLE(name) name##_avx2
 #else
 #define SIM_TABLE(name) name##_plain
@@ -42,9 +45,16 @@ typedef struct sim_lane_table {
 #define SIM_LANE_TABLES(X) X(int) X(float) X(convert) X(move)
 #define SIM_DECLARE_TABLES(name)                          \
     extern const sim_lane_table sim_lanes_##name##_plain; \
-    extern const sim_lane_table sim_lanes_##name##_avx2;
+    extern const sim_lane_table sim_lanes_##name##_avx2;  \
+    extern const sim_lane_table sim_lanes_##name##_avx512;
 SIM_LANE_TABLES(SIM_DECLARE_TABLES)
+SIM_DECLARE_TABLES(memory)
+SIM_DECLARE_TABLES(copy)
 #undef SIM_DECLARE_TABLES
+
+/* Rows without keys, of this processor's build: decode_memory.c knows them. */
+const sim_lane_table *sim_lanes_memory(void);
+const sim_lane_table *sim_lanes_copy(void);
 
 #define SIM_VECTOR(type) \
     typedef type __attribute__((vector_size(32), may_alias))
@@ -92,8 +102,9 @@ typedef float v4f __attribute__((vector_size(16), may_alias));
 #define SIM_MASK_v4s SIM_MASK_v4u
 #define SIM_MASK_v4d SIM_MASK_v4u
 
-/* m ? x : y, m all ones or all zeros in each lane. */
-#ifdef SIM_AVX2
+/* m ? x : y, m all ones or all zeros in each lane. With AVX-512 it is one
+   instruction as it stands, and gcc 12 gets the other one wrong. */
+#if defined(SIM_AVX2) && !defined(SIM_AVX512)
 #define SIM_BLEND(T, m, x, y) \
     ((T)_mm256_blendv_epi8((__m256i)(T)(y), (__m256i)(T)(x), (__m256i)(m)))
 #else

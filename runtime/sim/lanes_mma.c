@@ -1,6 +1,7 @@
 /*
- * The matrix unit's arithmetic. Compiled twice (SIM_AVX2); both give the same
- * bits, since vectors are GNU vectors and no contraction is allowed.
+ * The matrix unit's arithmetic. Compiled three times, as all lanes_*.c; all
+ * give the same bits, since vectors are GNU vectors and no contraction is
+ * allowed.
  *
  * Layout. A register of A or B is 8 rows (of A) or columns (of B), times 4
  * lanes, times the 32/e elements of e bits in a lane; further registers hold
@@ -14,7 +15,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#ifdef SIM_AVX2
+#if defined(SIM_AVX512)
+#include <immintrin.h>
+#define SIM_MMA_NAME sim_mma_avx512
+#elif defined(SIM_AVX2)
 #include <immintrin.h>
 #define SIM_MMA_NAME sim_mma_avx2
 #else

@@ -51,6 +51,6 @@ typedef struct sim_mma {
 typedef void sim_mma_function(const sim_mma *mma, void *const *d,
                               const void *const *a, const void *const *b,
                               const void *const *c);
-sim_mma_function sim_mma_plain, sim_mma_avx2;
+sim_mma_function sim_mma_plain, sim_mma_avx2, sim_mma_avx512;
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "decode.h"
 #include "lanes_mma.h"
 
 enum { K_MAX = 256 };
@@ -214,8 +215,8 @@ static uint32_t word_for(const format *f)
 static void compare(const char *name, const sim_mma *mma)
 {
     matrix a, b, c, d;
-    sim_mma_function *const functions[] = {sim_mma_plain, sim_mma_avx2};
-    bool avx2 = __builtin_cpu_supports("avx2");
+    sim_mma_function *const functions[] = {sim_mma_plain, sim_mma_avx2,
+                                           sim_mma_avx512};
     int wrong = 0;
     point(&a), point(&b), point(&c), point(&d);
     for (int round = 0; round < 40; round++) {
@@ -233,7 +234,7 @@ static void compare(const char *name, const sim_mma *mma)
                     word = random32() & 0xbfffbfff;
                 ((uint32_t *)c.at[i])[l] = word;
             }
-        for (int f = 0; f < (avx2 ? 2 : 1); f++) {
+        for (int f = 0; f <= (int)sim_lanes_build(); f++) {
             functions[f](mma, d.at, (const void *const *)a.at,
                          (const void *const *)b.at, (const void *const *)c.at);
             for (int row = 0; row < mma->m; row++)
