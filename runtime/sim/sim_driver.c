@@ -402,38 +402,3 @@ CUresult SIM_FN(cuDriverGetVersion)(int *version)
     *version = CUDA_VERSION;
     return CUDA_SUCCESS;
 }
-
-/* Both names of a call find it: cuMemAlloc and cuMemAlloc_v2. */
-CUresult SIM_FN(cuGetProcAddress)(const char *symbol, void **address,
-                                  int version, cuuint64_t flags,
-                                  CUdriverProcAddressQueryResult *status)
-{
-    static const struct {
-        const char *name, *versioned;
-        void (*call)(void);
-    } calls[] = {
-#define SIM_TEXT(name) #name
-#define SPT_DRIVER_CALL_ROW(plain, name) \
-    {plain, SIM_TEXT(name), (void (*)(void))SIM_FN(name)},
-#define SPT_DRIVER_CALL(name) SPT_DRIVER_CALL_ROW(#name, name)
-#include "driver.def"
-#undef SPT_DRIVER_CALL
-    };
-    (void)version;
-    (void)flags;
-    if (!symbol || !address)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-        if (!strcmp(symbol, calls[i].name) ||
-            !strcmp(symbol, calls[i].versioned)) {
-            memcpy(address, &calls[i].call, sizeof(*address));
-            if (status)
-                *status = CU_GET_PROC_ADDRESS_SUCCESS;
-            return CUDA_SUCCESS;
-        }
-    *address = sim_find_hook ? sim_find_hook(symbol) : NULL;
-    if (status)
-        *status = *address ? CU_GET_PROC_ADDRESS_SUCCESS
-                           : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return *address || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}

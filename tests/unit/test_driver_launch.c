@@ -173,6 +173,32 @@ static void library_errors(void)
           "cuGetProcAddress finds a call by its plain name");
     CHECK_INT(drv.cuGetProcAddress("cuFrob", &call, 13000, 0, NULL),
               CUDA_ERROR_NOT_FOUND, "and does not find what is not there");
+    static const struct {
+        const char *name, *call;
+        int version;
+        CUdriverProcAddressQueryResult status;
+    } cases[] = {
+        {"the present form", "cuCtxCreate", 12050, CU_GET_PROC_ADDRESS_SUCCESS},
+        {"an older form that sim lacks", "cuCtxCreate", 12040,
+         CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
+        {"that form by its own name", "cuCtxCreate_v4", 11000,
+         CU_GET_PROC_ADDRESS_SUCCESS},
+        {"a call that the version did not have", "cuGraphAddNode", 12010,
+         CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
+        {"an older form with the same arguments", "cuEventElapsedTime", 11000,
+         CU_GET_PROC_ADDRESS_SUCCESS},
+        {"before a newer form", "cuCtxSynchronize", 12090,
+         CU_GET_PROC_ADDRESS_SUCCESS},
+        {"a newer form that sim lacks", "cuCtxSynchronize", 13000,
+         CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        OK(drv.cuGetProcAddress(cases[i].call, &call, cases[i].version, 0,
+                                &status));
+        bool found = cases[i].status == CU_GET_PROC_ADDRESS_SUCCESS;
+        CHECK(status == cases[i].status && (call != NULL) == found,
+              "cuGetProcAddress: %s", cases[i].name);
+    }
 }
 
 static void sticky(void)
