@@ -68,6 +68,7 @@ struct sim_program {
     const uint64_t *addresses;
     bool checks;
     sim_code **codes; /* (n_funcs): NULL until decoded */
+    struct ptx_live **lives; /* (n_funcs): NULL until asked for */
     uint32_t n_blocks;
     spt_arena arena;
 };
@@ -91,6 +92,11 @@ ptx_type sim_operand_type(const ptx_insn *insn, int at);
 bool sim_is_special(const ptx_insn *src);
 /* 2 m n k of a matrix instruction, else 0. */
 uint64_t sim_flops_of(const ptx_insn *src);
+
+/* The registers of a function that are alive where its blocks begin; NULL when
+   out of memory. Safe from any thread; belongs to the program. */
+const struct ptx_live *sim_program_live(const sim_program *program,
+                                        uint32_t func);
 
 /* decode.c: fills program->codes[index], unless it is there. */
 spt_status sim_decode_function(sim_program *program, uint32_t index,

@@ -1,17 +1,46 @@
 /* Programs: which functions are decoded, and what they need together. */
 #include "decode.h"
+#include "ptx_live.h"
+
+static void live_delete(ptx_live *live)
+{
+    if (live)
+        ptx_live_free(live);
+    spt_free(live);
+}
+
+const ptx_live *sim_program_live(const sim_program *program, uint32_t func)
+{
+    ptx_live *none = NULL, **at = &program->lives[func];
+    ptx_live *live = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    if (live)
+        return live;
+    live = spt_calloc(1, sizeof *live);
+    if (!live || !ptx_live_find(live, &program->module->funcs[func])) {
+        live_delete(live);
+        return NULL;
+    }
+    if (__atomic_compare_exchange_n(at, &none, live, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return live;
+    live_delete(live); /* another thread was first */
+    return none;
+}
 
 spt_status sim_program_new(const ptx_module *module, const uint64_t *addresses,
                            bool checks, sim_program **program, spt_error *err)
 {
     sim_program *made = spt_calloc(1, sizeof *made);
     if (made)
+        made->module = module;
+    if (made)
         made->codes = spt_calloc(module->n_funcs, sizeof(sim_code *));
-    if (!made || !made->codes) {
-        spt_free(made);
+    if (made)
+        made->lives = spt_calloc(module->n_funcs, sizeof(ptx_live *));
+    if (!made || !made->codes || !made->lives) {
+        sim_program_delete(made);
         return spt_fail(err, SPT_E_MEMORY, "sim: out of memory");
     }
-    made->module = module;
     made->addresses = addresses;
     made->checks = checks;
     *program = made;
@@ -22,7 +51,10 @@ void sim_program_delete(sim_program *program)
 {
     if (!program)
         return;
+    for (uint32_t i = 0; program->lives && i < program->module->n_funcs; i++)
+        live_delete(program->lives[i]);
     spt_arena_free(&program->arena);
+    spt_free(program->lives);
     spt_free(program->codes);
     spt_free(program);
 }

@@ -274,6 +274,8 @@ const sim_insn *sim_taint_run(sim_warp *w, const sim_insn *pc)
             pc++;
             continue;
         }
+        if (pc->full == sim_flow_header)
+            sim_taint_prune(w, pc->a - w->frame->code->first_block, w->mask);
         if (has_own_guard(pc))
             look_at_flow(pc, w);
         else if (!marker && pc->args && src != looked)

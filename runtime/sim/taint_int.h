@@ -50,6 +50,9 @@ struct sim_taint {
 
 /* Takes lanes away from the marks of a frame, or of all. */
 void sim_taint_drop(sim_taint *t, const sim_frame *frame, uint32_t lanes);
+/* Lanes whose registers of w->frame are dead where the block begins lose
+   their marks. */
+void sim_taint_prune(sim_warp *w, uint32_t block, uint32_t lanes);
 /* The marks of a register of w->frame; NULL: none. */
 shadow *sim_taint_find(const sim_warp *w, int64_t reg);
 /* Lanes of a shadow (may be NULL) decide something in instruction src. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "memory_bits.h"
+#include "ptx_live.h"
 #include "taint_int.h"
 
 bool sim_taint_any(const sim_warp *w)
@@ -72,6 +73,21 @@ void sim_taint_drop(sim_taint *t, const sim_frame *frame, uint32_t lanes)
         kept += m->s.lanes != 0;
     }
     t->count = kept;
+}
+
+void sim_taint_prune(sim_warp *w, uint32_t block, uint32_t lanes)
+{
+    sim_taint *t = w->taint;
+    const sim_code *code = w->frame->code;
+    const ptx_live *live =
+        sim_program_live(w->launch->args.program, code->index);
+    for (uint32_t i = 0; live && i < t->count; i++) {
+        mark *m = &t->marks[i];
+        const uint64_t *in = live->in + block * live->words;
+        if (m->frame == w->frame && !(in[m->reg / 64] >> m->reg % 64 & 1))
+            m->s.lanes &= ~lanes;
+    }
+    sim_taint_drop(t, NULL, 0);
 }
 
 shadow *sim_taint_find(const sim_warp *w, int64_t reg)

@@ -171,6 +171,22 @@ static void run(sim_run *s, const char *body)
     spt_buf_free(&text);
 }
 
+/* More dead registers than can be marked at once: those are forgotten. */
+static void run_many(sim_run *s)
+{
+    spt_buf body = {0};
+    spt_buf_puts(&body, NO "{ .reg .b32 %z<400>;\n");
+    for (int i = 0; i < 400; i++)
+        spt_buf_printf(&body,
+                       "ld.local.u32 %%z%d, [loc];\n@%%x1 bra L%d;\nL%d:\n", i,
+                       i, i);
+    spt_buf_puts(&body, "}\n" OUT("%t"));
+    run(s, body.data);
+    spt_buf_free(&body);
+    CHECK_INT((int)spt_sim_report_count(), 0,
+              "many that nothing comes of: no report");
+}
+
 int main(void)
 {
     static sim_run s;
@@ -194,6 +210,7 @@ int main(void)
                  "and.b32 %r5, %r5, 255;\n" OUT("%r5"));
     CHECK_INT(s.out[7], 7, "a copy of part of a word has its value");
     CHECK_INT((int)spt_sim_report_count(), 0, "and no report");
+    run_many(&s);
     sim_run_close(&s);
     return check_done();
 }
