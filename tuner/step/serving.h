@@ -94,11 +94,18 @@ double spt_serving_draft_us(const spt_load *load, double running,
 double spt_serving_restore_us(const spt_load *load, double running,
                               int draft_length);
 
+/* Of one forward with so many rows: activations from stage to stage, and the
+   tokens back to the first. */
+double spt_load_hops_us(const spt_load *load, double rows);
+
 /*
  * Time in which every one of the batch's sequences takes one step: turns of
  * those that wait or that the engine verifies apart, drafting, verification,
- * restoring.
+ * restoring. With a chain, and with a tree.
  */
+double spt_serving_step_us(const spt_load *load, int draft_length);
+double spt_serving_tree_us(const spt_load *load, const spt_draft_tree *tree);
+
 /*
  * The same step without a drafter, by terms. Reading and arithmetic overlap
  * over a whole forward: its time is shared out by what each part would take
@@ -106,7 +113,5 @@ double spt_serving_restore_us(const spt_load *load, double running,
  */
 void spt_serving_verify_terms(const spt_load *load, int draft_length,
                               spt_step_terms *terms);
-double spt_serving_tree_us(const spt_load *load, const spt_draft_tree *tree);
-double spt_serving_step_us(const spt_load *load, int draft_length);
 
 #endif

@@ -110,8 +110,7 @@ static double parts_of(const spt_load *l, double running)
     return parts ? fmin(stages_of(l), running) : 1;
 }
 
-/* Activations from stage to stage, and the tokens back to the first. */
-static double hops_us(const spt_load *l, double rows)
+double spt_load_hops_us(const spt_load *l, double rows)
 {
     int stages = stages_of(l);
     double bytes = rows * (double)l->target->hidden * 2;
@@ -222,7 +221,7 @@ static void verify_terms(const spt_load *l, double running, int draft_length,
     *terms = (spt_step_terms){0};
     forward_terms(l, l->target, l->boards, running / parts, rows / parts,
                   e->layer_us, terms);
-    terms->us[SPT_TERM_HOP] += hops_us(l, rows / parts);
+    terms->us[SPT_TERM_HOP] += spt_load_hops_us(l, rows / parts);
     terms->us[SPT_TERM_HOST] += e->step_us;
     if (!draft_length)
         return;

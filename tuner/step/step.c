@@ -271,17 +271,6 @@ static double reduce_us(const spt_step *s, double rows, double hidden)
                 2 * rows * hidden * 2 * (n - 1) / n / (link * 1e3));
 }
 
-/* Activations from stage to stage, and the tokens back to the first. */
-static double hops_us(const spt_step *s, double rows)
-{
-    int stages = spt_step_stages(s);
-    double bytes = rows * (double)s->target->hidden * 2;
-    if (stages < 2)
-        return 0;
-    return stages * s->where.link_us +
-           (stages - 1) * bytes / (link_gbps(s, s->board) * 1e3);
-}
-
 /* Sequences go through the stages in as many groups as there are stages. */
 static int groups_of(const spt_step *s)
 {
@@ -338,9 +327,9 @@ void spt_step_verify_terms(const spt_step *step, int draft_length,
     spt_step own = capped(step, draft_length > 0, &board, &serving);
     const spt_step *s = &own;
     *terms = (spt_step_terms){0};
+    spt_load l = spt_step_load(s, NULL);
     if (s->where.serving) {
         /* What a drafter costs beside its drafts is booked there. */
-        spt_load l = spt_step_load(s, NULL);
         spt_serving_verify_terms(&l, draft_length, terms);
         return;
     }
@@ -350,7 +339,7 @@ void spt_step_verify_terms(const spt_step *step, int draft_length,
         terms->us[SPT_TERM_SMALL] +=
             small(s, (double)group.batch * draft_length);
     terms->us[SPT_TERM_HOP] +=
-        hops_us(s, (double)group.batch * (1 + draft_length));
+        spt_load_hops_us(&l, (double)group.batch * (1 + draft_length));
     terms->us[SPT_TERM_HOST] += host_us;
 }
 
