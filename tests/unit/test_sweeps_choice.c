@@ -198,6 +198,40 @@ static void test_directions(void)
     spt_gen_close(gen);
 }
 
+/* A next-token layer of a mixture reads the experts that its rows touch: for
+   64 sequences of DeepSeek-R1 256 (1 - (1 - 8/256)^64) = 222.4 of them, 44.04
+   million weights each; attention 187.1 million, shared expert 44.0, the join
+   2 x 7168^2, all of a byte; head 129280 x 7168 of two; KV 576 x 1024 x 64 of
+   two bytes; from eight boards of 8 TB/s. */
+static void test_mixture_pass(void)
+{
+    spt_gen *gen = NULL;
+    spt_serving s;
+    spt_board b;
+    spt_target t;
+    spt_drafter d;
+    CHECK_OK(spt_gen_open(".", &gen, &err), &err, "archs/");
+    CHECK_OK(spt_gen_board(gen, "b200_sxm", &b, &err), &err, "a board");
+    CHECK_OK(spt_serving_load(".", "sglang", &s, &err), &err, "an engine");
+    CHECK_OK(spt_target_load(".", "deepseek-r1", NULL, &t, &err), &err, "R1");
+    CHECK_OK(spt_drafter_make(".", "mtp", &t, &d, &err), &err, "its layer");
+    spt_load l = {.serving = &s,
+                  .board = &b,
+                  .target = &t,
+                  .drafter = &d,
+                  .boards = 8,
+                  .batch = 64,
+                  .context = 1024,
+                  .kv_bytes = 2};
+    double bytes = 222.4 * 44.04e6 + 187.1e6 + 44.04e6 + 2 * 7168.0 * 7168 +
+                   2 * 129280.0 * 7168 + 2 * 576.0 * 1024 * 64;
+    spt_draft_tree one = spt_draft_chain(1);
+    double us = spt_serving_draft_us(&l, 64, &one);
+    CHECK(us >= bytes / (8 * b.dram_gbps * 1e3),
+          "a pass of 64 rows takes its bytes (%.0f us)", us);
+    spt_gen_close(gen);
+}
+
 /* Holds the losses on a file at their present value. */
 static void score(const char *path, int curves, double mean, double p90)
 {
@@ -229,6 +263,7 @@ int main(void)
     test_flags();
     test_engines();
     test_directions();
+    test_mixture_pass();
     /* Rates that users published, on which the engines' constants were
        fitted; and those of papers and makers, on which none was. */
     score("tests/data/draft_sweeps.csv", 34, 1.0, 3.0);

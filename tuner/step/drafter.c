@@ -72,8 +72,47 @@ static spt_status make_external(const char *home, const char *model,
     return SPT_OK;
 }
 
+/* Feed-forward width over hidden size where no config tells one. Assumed: what
+   the configs of qwen3's mixtures have. */
+enum { DENSE_RATIO = 3 };
+
+/* A dense layer with plain attention: the drafters that people train for
+   mixtures of experts and for latent attention have such. */
+static void shape_layer(spt_drafter *d, const spt_target *t, char *text,
+                        size_t size)
+{
+    const spt_draft_layer *published = &t->draft;
+    bool like = !t->moe_layers && !t->kv_rank && !t->draft.source[0];
+    spt_target *l = &d->model;
+    *l = *t;
+    l->output_gate = false;
+    if (like) {
+        snprintf(text, size, " like the target's");
+        return;
+    }
+    l->moe_layers = l->experts = l->kv_rank = 0;
+    l->ffn = published->ffn ? published->ffn : DENSE_RATIO * t->hidden;
+    if (t->kv_rank) {
+        /* As many heads as the latent ones, of the usual size. */
+        l->head_dim = 128;
+        l->q_heads = l->kv_heads = t->hidden / 128;
+    }
+    if (published->q_heads)
+        l->q_heads = published->q_heads;
+    if (published->kv_heads)
+        l->kv_heads = published->kv_heads;
+    if (published->head_dim)
+        l->head_dim = published->head_dim;
+    snprintf(text, size, " (%s%s%lld/%lld heads of %lld, feed-forward %lld)",
+             published->source[0] ? published->source : "assumed dense",
+             published->source[0] ? ": " : ", ", (long long)l->q_heads,
+             (long long)l->kv_heads, (long long)l->head_dim, (long long)l->ffn);
+}
+
 static void shape_own_layers(spt_drafter *d, const spt_target *t)
 {
+    char layer[200];
+    shape_layer(d, t, layer, sizeof layer);
     d->vocab = (double)t->vocab;
     switch (d->method) {
     case SPT_METHOD_EAGLE3:
@@ -82,8 +121,8 @@ static void shape_own_layers(spt_drafter *d, const spt_target *t)
         if (d->vocab > 32000)
             d->vocab = 32000;
         snprintf(d->shape, sizeof d->shape,
-                 "1 layer, 3 target features, draft vocabulary %.0f, bf16",
-                 d->vocab);
+                 "1 layer%s, 3 target features, draft vocabulary %lld, bf16",
+                 layer, (long long)d->vocab);
         break;
     case SPT_METHOD_MTP:
         d->layers = 1;
@@ -98,9 +137,8 @@ static void shape_own_layers(spt_drafter *d, const spt_target *t)
         d->taps = 5;
         d->rank = d->method == SPT_METHOD_DSPARK ? 256 : 0;
         snprintf(d->shape, sizeof d->shape,
-                 "5 layers like the target's, 5 target features, the target's "
-                 "head%s, bf16",
-                 d->rank > 0 ? ", serial head of rank 256" : "");
+                 "5 layers%s, 5 target features, the target's head%s, bf16",
+                 layer, d->rank > 0 ? ", serial head of rank 256" : "");
         break;
     default:
         snprintf(d->shape, sizeof d->shape, "lookup on the host, no weights");
@@ -137,20 +175,24 @@ spt_status spt_drafter_make(const char *home, const char *name,
     return SPT_OK;
 }
 
-/* One layer like the target's, routed where a row would be; EAGLE-3 reads
-   token and feature side by side. */
+const spt_target *spt_drafter_layer(const spt_drafter *d, const spt_target *t)
+{
+    return d->method == SPT_METHOD_MTP ? t : &d->model;
+}
+
+/* EAGLE-3 reads token and feature side by side. */
 double spt_drafter_layer_params(const spt_drafter *d, const spt_target *t)
 {
-    double params = spt_target_attention_params(t);
-    bool routed = t->moe_layers && (d->method == SPT_METHOD_MTP || t->ffn <= 0);
-    if (routed)
-        params += (double)t->experts_per_token * spt_target_expert_params(t) +
-                  3 * (double)(t->hidden * t->shared_ffn);
+    const spt_target *l = spt_drafter_layer(d, t);
+    double params = spt_target_attention_params(l);
+    if (l->moe_layers)
+        params += (double)l->experts_per_token * spt_target_expert_params(l) +
+                  3 * (double)(l->hidden * l->shared_ffn);
     else
-        params += spt_target_ffn_params(t);
+        params += spt_target_ffn_params(l);
     if (d->method == SPT_METHOD_EAGLE3)
-        params += (double)t->hidden *
-                  (double)((t->q_heads + 2 * t->kv_heads) * t->head_dim);
+        params += (double)l->hidden *
+                  (double)((l->q_heads + 2 * l->kv_heads) * l->head_dim);
     return params;
 }
 
@@ -190,5 +232,7 @@ double spt_drafter_sequence_bytes(const spt_drafter *d, const spt_target *t,
 {
     if (d->method == SPT_METHOD_EXTERNAL)
         return spt_target_sequence_bytes(&d->model, element_bytes, context);
-    return d->layers * spt_target_kv_bytes(t, element_bytes) * context;
+    return d->layers *
+           spt_target_kv_bytes(spt_drafter_layer(d, t), element_bytes) *
+           context;
 }

@@ -19,8 +19,9 @@ typedef enum spt_method {
 typedef struct spt_drafter {
     spt_method method;
     char name[64]; /* "external", or "external:qwen3-1.7b" */
-    char shape[200]; /* what is drafted with, for the output */
-    spt_target model; /* EXTERNAL: the model */
+    char shape[300]; /* what is drafted with, for the output */
+    spt_target model; /* EXTERNAL: the model; EAGLE3, DFLASH, DSPARK: what a
+                         layer of its own is shaped like */
     int max_draft;
     double layers; /* EAGLE3, MTP, DFLASH, DSPARK: layers of its own */
     double taps; /* target features that its fc joins */
@@ -44,6 +45,11 @@ const char *spt_drafter_no_tree(spt_method method);
 spt_status spt_drafter_make(const char *home, const char *name,
                             const spt_target *target, spt_drafter *drafter,
                             spt_error *err);
+
+/* What a layer of its own (not EXTERNAL, NGRAM) is shaped like: MTP's like the
+   target's, others dense, whatever the target. */
+const spt_target *spt_drafter_layer(const spt_drafter *drafter,
+                                    const spt_target *target);
 
 /* Weights that one layer of its own (not EXTERNAL) reads for a row. */
 double spt_drafter_layer_params(const spt_drafter *drafter,

@@ -54,12 +54,13 @@ static void add_weights(work *w, const spt_load *l, double params, double bits,
         w->flop += 2 * params * rows;
 }
 
-/* Routed experts: those that the rows touch, each row through its own few. */
+/* Routed experts of so many layers: those that the rows touch, each row
+   through its own few. */
 static void add_experts(work *w, const spt_load *l, const spt_target *t,
-                        double running, double rows)
+                        double layers, double running, double rows)
 {
     const spt_serving *e = l->serving;
-    double one = spt_target_expert_params(t) * (double)t->moe_layers;
+    double one = spt_target_expert_params(t) * layers;
     double touched =
         spt_target_experts_touched(t, running, rows / running) * one;
     double used = rows * (double)t->experts_per_token * one;
@@ -171,7 +172,8 @@ static void add_model(forward_work *f, const spt_load *l, const spt_target *t,
     add_weights(&f->of[SPT_TERM_HEAD], l, (double)t->vocab * (double)t->hidden,
                 t->head_bits, rows);
     if (t->experts)
-        add_experts(&f->of[SPT_TERM_EXPERTS], l, t, running, rows);
+        add_experts(&f->of[SPT_TERM_EXPERTS], l, t, (double)t->moe_layers,
+                    running, rows);
     add_context(&f->of[SPT_TERM_KV], l, t, running, rows);
 }
 
@@ -246,11 +248,16 @@ static double pass_us(const spt_load *l, double running, double rows)
     const spt_target *t = l->target;
     bool mtp = d->method == SPT_METHOD_MTP;
     double h = (double)t->hidden;
+    double params = spt_drafter_layer_params(d, t) + d->taps * h * h;
     work w = {0};
-    add_weights(&w, l, spt_drafter_layer_params(d, t) + d->taps * h * h,
-                mtp ? t->layer_bits : e->draft_bits, rows);
+    if (mtp && t->moe_layers) {
+        /* Rows share what is not routed; experts they do not. */
+        params -= (double)t->experts_per_token * spt_target_expert_params(t);
+        add_experts(&w, l, t, 1, running, rows);
+    }
+    add_weights(&w, l, params, mtp ? t->layer_bits : e->draft_bits, rows);
     add_weights(&w, l, d->vocab * h, mtp ? t->head_bits : e->draft_bits, rows);
-    w.kv += running * spt_target_kv_bytes(t, l->kv_bytes) * l->context;
+    w.kv += running * spt_drafter_sequence_bytes(d, t, l->kv_bytes, l->context);
     return work_us(&w, l, l->boards, mtp ? away(l) : 0) + e->draft_us +
            reduce_us(l, l->boards, rows, h);
 }
@@ -284,8 +291,7 @@ static double block_us(const spt_load *l, double running, int draft_length)
                 d->layers * spt_drafter_layer_params(d, t) + d->taps * h * h,
                 e->draft_bits, rows);
     add_weights(&w, l, d->vocab * h, t->head_bits, rows);
-    w.kv +=
-        d->layers * running * spt_target_kv_bytes(t, l->kv_bytes) * l->context;
+    w.kv += running * spt_drafter_sequence_bytes(d, t, l->kv_bytes, l->context);
     add_weights(&rank, l, d->rank * d->vocab, 16, running);
     double serial = d->rank > 0 ? work_us(&rank, l, 1, 0) + e->layer_us : 0;
     return work_us(&w, l, l->boards, 0) + e->block_us +

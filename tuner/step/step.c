@@ -368,17 +368,17 @@ static double external_us(const spt_step *s, const spt_drafter *d,
            (tree->depth - 1) * spt_step_total_us(&rest);
 }
 
-/* A drafter's own layer, shaped like the target's, for 1 + draft rows. */
+/* A drafter's own layer for 1 + draft rows. */
 static void add_own_layer(const sum *a, const spt_drafter *d, int draft_length)
 {
-    const spt_target *t = a->step->target;
+    const spt_target *t = spt_drafter_layer(d, a->step->target);
     double rows = (double)a->step->batch * (1 + draft_length);
     bool eagle = d->method == SPT_METHOD_EAGLE3;
     double bits = d->method == SPT_METHOD_MTP ? t->layer_bits : 16;
     add_projections(a, t, rows, bits, eagle ? 2 : 1);
     add(a, SPT_TERM_KV,
         attention_us(a->step, t, a->step->context, draft_length));
-    if ((t->moe_layers && d->method == SPT_METHOD_MTP) || t->ffn <= 0)
+    if (t->moe_layers)
         add_moe(a, t, rows, bits);
     else
         add_ffn(a, t, rows, bits);
@@ -417,7 +417,7 @@ static double block_us(const spt_step *s, const spt_drafter *d,
     spt_step_terms terms = {0};
     double h = (double)t->hidden, batch = s->batch;
     double rows = batch * (1 + draft_length);
-    double kv = 2 * (double)(t->kv_heads * t->head_dim);
+    double kv = spt_target_kv_bytes(spt_drafter_layer(d, t), 1);
     sum a = {s, &terms, 1};
     add_gemm(&a, SPT_TERM_WEIGHTS, rows, h, d->taps * h, 16);
     add_gemm(&a, SPT_TERM_WEIGHTS, rows, d->layers * kv, h, 16);

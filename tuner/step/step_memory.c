@@ -129,22 +129,22 @@ double spt_step_draft_prefill_us(const spt_step *s, const spt_drafter *d)
     const spt_board *other = s->where.draft_board;
     const spt_board *board = other ? other : s->board;
     int boards = other ? 1 : spt_step_boards(s);
+    const spt_target *layer = spt_drafter_layer(d, t);
     double h = (double)t->hidden;
     switch (d->method) {
     case SPT_METHOD_EXTERNAL:
         return target_prefill_us(s, &d->model, board, boards);
     case SPT_METHOD_EAGLE3:
     case SPT_METHOD_MTP:
-        return prefill_us(board, boards,
-                          spt_drafter_layer_params(d, t) + d->taps * h * h,
-                          (double)(t->q_heads * t->head_dim), 1, s->context);
+        return prefill_us(
+            board, boards, spt_drafter_layer_params(d, t) + d->taps * h * h,
+            (double)(layer->q_heads * layer->head_dim), 1, s->context);
     case SPT_METHOD_DFLASH:
     case SPT_METHOD_DSPARK:
         /* Only features and the layers' K and V of the context. */
         return prefill_us(board, boards,
                           d->taps * h * h +
-                              d->layers * h * 2 *
-                                  (double)(t->kv_heads * t->head_dim),
+                              d->layers * h * spt_target_kv_bytes(layer, 1),
                           0, 0, s->context);
     default:
         return 0;

@@ -13,6 +13,14 @@
 
 #include "error.h"
 
+/* A layer of drafters that are trained for a target, where it is not like the
+   target's own: published, or what the config says of dense layers. */
+typedef struct spt_draft_layer {
+    int64_t ffn; /* 0 = nothing is known */
+    int64_t q_heads, kv_heads, head_dim; /* 0 = the target's */
+    char source[100]; /* of published figures, or "" */
+} spt_draft_layer;
+
 typedef struct spt_target {
     char name[64]; /* qwen3-8b */
     char source[200]; /* where the shape comes from */
@@ -43,6 +51,8 @@ typedef struct spt_target {
        the head and the embedding. */
     double layer_bits, attention_bits, head_bits, embed_bits;
     double weight_bytes; /* whole model on the board */
+
+    spt_draft_layer draft;
 } spt_target;
 
 /* Weight formats: index by name, or -1; NULL past the end. */

@@ -1,7 +1,7 @@
 /*
  * Shapes from a Hugging Face config.json, plain or inside a preset
  * ({"schema": "spectune.model/1", "name", "source", "drafter", "weights",
- * "config"}).
+ * "draft_layer", "config"}).
  *
  * Multimodal files keep the language model in text_config. Fields have
  * different names in different families: a row of `fields` lists them in the
@@ -150,6 +150,8 @@ static spt_status read_experts(const cJSON *config, const char *where,
                         "%s: experts without num_experts_per_tok", where);
     if (!t->expert_ffn)
         t->expert_ffn = t->ffn;
+    else if (!t->draft.ffn && spt_json_has(config, "intermediate_size"))
+        t->draft.ffn = t->ffn; /* of dense layers, whether it has any or not */
     int64_t dense = 0;
     if (spt_json_has(config, "first_k_dense_replace"))
         SPT_TRY(spt_json_int(config, where, "first_k_dense_replace", 0,
@@ -190,6 +192,33 @@ static spt_status read_config(const cJSON *config, const cJSON *outer,
     return spt_target_finish(t, err);
 }
 
+/* "draft_layer": what trained drafters are made of, in a config's words. */
+static spt_status read_draft_layer(const cJSON *root, const char *where,
+                                   spt_draft_layer *layer, spt_error *err)
+{
+    const struct {
+        const char *name;
+        int64_t *value;
+    } counts[] = {{"intermediate_size", &layer->ffn},
+                  {"num_attention_heads", &layer->q_heads},
+                  {"num_key_value_heads", &layer->kv_heads},
+                  {"head_dim", &layer->head_dim}};
+    const cJSON *object;
+    const char *source;
+    SPT_TRY(spt_json_object(root, where, "draft_layer", &object, err));
+    SPT_TRY(spt_json_only(object, where,
+                          "source intermediate_size num_attention_heads "
+                          "num_key_value_heads head_dim",
+                          err));
+    SPT_TRY(spt_json_text(object, where, "source", &source, err));
+    snprintf(layer->source, sizeof layer->source, "%s", source);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (i == 0 || spt_json_has(object, counts[i].name))
+            SPT_TRY(spt_json_int(object, where, counts[i].name, 1, 1 << 22,
+                                 counts[i].value, err));
+    return SPT_OK;
+}
+
 /* A preset wraps the config; its name and source are the model's. */
 static spt_status open_preset(const cJSON **config, const char *where,
                               spt_target *t, spt_error *err)
@@ -201,8 +230,11 @@ static spt_status open_preset(const cJSON **config, const char *where,
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: schema '%.40s', expected spectune.model/1", where,
                         text);
-    SPT_TRY(spt_json_only(root, where,
-                          "schema name source drafter weights config", err));
+    SPT_TRY(spt_json_only(
+        root, where, "schema name source drafter weights draft_layer config",
+        err));
+    if (spt_json_has(root, "draft_layer"))
+        SPT_TRY(read_draft_layer(root, where, &t->draft, err));
     SPT_TRY(spt_json_text(root, where, "name", &text, err));
     snprintf(t->name, sizeof t->name, "%s", text);
     SPT_TRY(spt_json_text(root, where, "source", &text, err));
