@@ -238,44 +238,45 @@ CUresult SIM_FN(cuCtxPopCurrent)(CUcontext *ctx)
     return sim_leave(CUDA_SUCCESS);
 }
 
-CUresult SIM_FN(cuCtxGetDevice)(CUdevice *device)
-{
-    CUcontext ctx;
-    CUresult result = sim_enter(&ctx);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!device)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *device = ctx->device;
-    return sim_leave(CUDA_SUCCESS);
-}
+/* The calls that give one thing of the current context: call, its type, where
+   it is. */
+#define CURRENT_GETTER(call, type, from)                \
+    CUresult SIM_FN(call)(type * out)                   \
+    {                                                   \
+        CUcontext ctx;                                  \
+        CUresult result = sim_enter(&ctx);              \
+        if (result != CUDA_SUCCESS)                     \
+            return result;                              \
+        if (!out)                                       \
+            return sim_leave(CUDA_ERROR_INVALID_VALUE); \
+        *out = from;                                    \
+        return sim_leave(CUDA_SUCCESS);                 \
+    }
 
-CUresult SIM_FN(cuCtxGetFlags)(unsigned *flags)
-{
-    CUcontext ctx;
-    CUresult result = sim_enter(&ctx);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!flags)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *flags = ctx->flags;
-    return sim_leave(CUDA_SUCCESS);
-}
+/* And of any, NULL being the current one. */
+#define CONTEXT_GETTER(call, type, from)                  \
+    CUresult SIM_FN(call)(CUcontext ctx, type * out)      \
+    {                                                     \
+        CUresult result = sim_enter_any();                \
+        if (result != CUDA_SUCCESS)                       \
+            return result;                                \
+        if (!ctx)                                         \
+            ctx = sim_context_current();                  \
+        if (!sim_handle_is(ctx, SIM_HANDLE_CONTEXT))      \
+            return sim_leave(CUDA_ERROR_INVALID_CONTEXT); \
+        if (!out)                                         \
+            return sim_leave(CUDA_ERROR_INVALID_VALUE);   \
+        *out = from;                                      \
+        return sim_leave(CUDA_SUCCESS);                   \
+    }
 
-CUresult SIM_FN(cuCtxGetApiVersion)(CUcontext ctx, unsigned *version)
-{
-    CUresult result = sim_enter_any();
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!ctx)
-        ctx = sim_context_current();
-    if (!sim_handle_is(ctx, SIM_HANDLE_CONTEXT))
-        return sim_leave(CUDA_ERROR_INVALID_CONTEXT);
-    if (!version)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *version = 3020;
-    return sim_leave(CUDA_SUCCESS);
-}
+/* clang-format off */
+CURRENT_GETTER(cuCtxGetDevice, CUdevice, ctx->device)
+CURRENT_GETTER(cuCtxGetFlags, unsigned, ctx->flags)
+CURRENT_GETTER(cuCtxGetCacheConfig, CUfunc_cache, ctx->cache)
+CONTEXT_GETTER(cuCtxGetApiVersion, unsigned, 3020)
+CONTEXT_GETTER(cuCtxGetId, unsigned long long, ctx->id)
+/* clang-format on */
 
 CUresult SIM_FN(cuCtxSynchronize)(void)
 {
@@ -343,18 +344,6 @@ CUresult SIM_FN(cuCtxGetStreamPriorityRange)(int *least, int *greatest)
     return sim_leave(CUDA_SUCCESS);
 }
 
-CUresult SIM_FN(cuCtxGetCacheConfig)(CUfunc_cache *config)
-{
-    CUcontext ctx;
-    CUresult result = sim_enter(&ctx);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!config)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *config = ctx->cache;
-    return sim_leave(CUDA_SUCCESS);
-}
-
 CUresult SIM_FN(cuCtxSetCacheConfig)(CUfunc_cache config)
 {
     CUcontext ctx;
@@ -365,21 +354,6 @@ CUresult SIM_FN(cuCtxSetCacheConfig)(CUfunc_cache config)
         config > CU_FUNC_CACHE_PREFER_EQUAL)
         return sim_leave(CUDA_ERROR_INVALID_VALUE);
     ctx->cache = config;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-CUresult SIM_FN(cuCtxGetId)(CUcontext ctx, unsigned long long *id)
-{
-    CUresult result = sim_enter_any();
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!ctx)
-        ctx = sim_context_current();
-    if (!sim_handle_is(ctx, SIM_HANDLE_CONTEXT))
-        return sim_leave(CUDA_ERROR_INVALID_CONTEXT);
-    if (!id)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *id = ctx->id;
     return sim_leave(CUDA_SUCCESS);
 }
 

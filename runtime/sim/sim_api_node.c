@@ -210,65 +210,6 @@ CUresult SIM_FN(cuGraphAddNode)(CUgraphNode *node, CUgraph graph,
                        result, &work);
 }
 
-CUresult SIM_FN(cuGraphAddKernelNode)(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *needs, size_t count,
-                                      const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_KERNEL,
-                       sim_kernel_work(params, &work), &work);
-}
-
-CUresult SIM_FN(cuGraphAddMemcpyNode)(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *needs, size_t count,
-                                      const CUDA_MEMCPY3D *params,
-                                      CUcontext ctx)
-{
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    (void)ctx;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_MEMCPY,
-                       sim_copy_work(params, &work), &work);
-}
-
-CUresult SIM_FN(cuGraphAddMemsetNode)(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *needs, size_t count,
-                                      const CUDA_MEMSET_NODE_PARAMS *params,
-                                      CUcontext ctx)
-{
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    (void)ctx;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_MEMSET,
-                       sim_fill_work(params, &work), &work);
-}
-
-CUresult SIM_FN(cuGraphAddHostNode)(CUgraphNode *node, CUgraph graph,
-                                    const CUgraphNode *needs, size_t count,
-                                    const CUDA_HOST_NODE_PARAMS *params)
-{
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_HOST,
-                       params
-                           ? sim_host_work(params->fn, params->userData, &work)
-                           : CUDA_ERROR_INVALID_VALUE,
-                       &work);
-}
-
 CUresult SIM_FN(cuGraphAddEmptyNode)(CUgraphNode *node, CUgraph graph,
                                      const CUgraphNode *needs, size_t count)
 {
@@ -280,69 +221,46 @@ CUresult SIM_FN(cuGraphAddEmptyNode)(CUgraphNode *node, CUgraph graph,
     return leave_place(&at, CU_GRAPH_NODE_TYPE_EMPTY, CUDA_SUCCESS, &work);
 }
 
-CUresult SIM_FN(cuGraphAddChildGraphNode)(CUgraphNode *node, CUgraph graph,
-                                          const CUgraphNode *needs,
-                                          size_t count, CUgraph child)
+CUresult sim_host_node_work(const CUDA_HOST_NODE_PARAMS *params, sim_work *work)
 {
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_GRAPH,
-                       child == graph ? CUDA_ERROR_INVALID_VALUE
-                                      : sim_child_work(child, &work),
-                       &work);
+    return params ? sim_host_work(params->fn, params->userData, work)
+                  : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult SIM_FN(cuGraphAddEventRecordNode)(CUgraphNode *node, CUgraph graph,
-                                           const CUgraphNode *needs,
-                                           size_t count, CUevent event)
-{
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                       sim_record_work(event, &work), &work);
-}
+/* The calls that add a node of one type: call, type, how its parameters become
+   work, its parameters behind those that all have. */
+#define ADD_NODE(call, node_type, made, ...)                                   \
+    CUresult SIM_FN(call)(CUgraphNode * node, CUgraph graph,                   \
+                          const CUgraphNode *needs, size_t count, __VA_ARGS__) \
+    {                                                                          \
+        const place at = {node, graph, needs, count};                          \
+        CUresult result = enter_place(&at);                                    \
+        if (result != CUDA_SUCCESS)                                            \
+            return result;                                                     \
+        sim_work work;                                                         \
+        return leave_place(&at, CU_GRAPH_NODE_TYPE_##node_type, made, &work);  \
+    }
+#define UNUSED __attribute__((unused))
 
-CUresult SIM_FN(cuGraphAddEventWaitNode)(CUgraphNode *node, CUgraph graph,
-                                         const CUgraphNode *needs, size_t count,
-                                         CUevent event)
-{
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
-                       sim_wait_work(event, &work), &work);
-}
-
-CUresult SIM_FN(cuGraphAddMemAllocNode)(CUgraphNode *node, CUgraph graph,
-                                        const CUgraphNode *needs, size_t count,
-                                        CUDA_MEM_ALLOC_NODE_PARAMS *params)
-{
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-                       alloc_work(params, &work), &work);
-}
-
-CUresult SIM_FN(cuGraphAddMemFreeNode)(CUgraphNode *node, CUgraph graph,
-                                       const CUgraphNode *needs, size_t count,
-                                       CUdeviceptr address)
-{
-    const place at = {node, graph, needs, count};
-    CUresult result = enter_place(&at);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_place(&at, CU_GRAPH_NODE_TYPE_MEM_FREE,
-                       free_work(address, &work), &work);
-}
+/* clang-format off */
+ADD_NODE(cuGraphAddKernelNode, KERNEL, sim_kernel_work(params, &work),
+         const CUDA_KERNEL_NODE_PARAMS *params)
+ADD_NODE(cuGraphAddMemcpyNode, MEMCPY, sim_copy_work(params, &work),
+         const CUDA_MEMCPY3D *params, UNUSED CUcontext ctx)
+ADD_NODE(cuGraphAddMemsetNode, MEMSET, sim_fill_work(params, &work),
+         const CUDA_MEMSET_NODE_PARAMS *params, UNUSED CUcontext ctx)
+ADD_NODE(cuGraphAddHostNode, HOST, sim_host_node_work(params, &work),
+         const CUDA_HOST_NODE_PARAMS *params)
+ADD_NODE(cuGraphAddChildGraphNode, GRAPH,
+         child == graph ? CUDA_ERROR_INVALID_VALUE
+                        : sim_child_work(child, &work),
+         CUgraph child)
+ADD_NODE(cuGraphAddEventRecordNode, EVENT_RECORD,
+         sim_record_work(event, &work), CUevent event)
+ADD_NODE(cuGraphAddEventWaitNode, WAIT_EVENT,
+         sim_wait_work(event, &work), CUevent event)
+ADD_NODE(cuGraphAddMemAllocNode, MEM_ALLOC, alloc_work(params, &work),
+         CUDA_MEM_ALLOC_NODE_PARAMS *params)
+ADD_NODE(cuGraphAddMemFreeNode, MEM_FREE, free_work(address, &work),
+         CUdeviceptr address)
+/* clang-format on */

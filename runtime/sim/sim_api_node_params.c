@@ -202,153 +202,52 @@ static CUresult leave_change(CUgraphNode node, CUresult made, sim_work *work)
     return sim_leave(made);
 }
 
-static CUresult set_kernel(CUgraphExec exec, CUgraphNode node,
-                           const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    CUresult result = enter_change(exec, CU_GRAPH_NODE_TYPE_KERNEL, &node);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_change(node, sim_kernel_work(params, &work), &work);
-}
+/* The calls that give a node other parameters, in its graph and in what was
+   made of it: calls, type, what the parameters are and how they become work.
+   EXEC_type: what the second call has behind them. */
+#define CHANGE_NODE(in_graph, in_exec, node_type, parameters, made)        \
+    static CUresult change_##node_type(CUgraphExec exec, CUgraphNode node, \
+                                       parameters with)                    \
+    {                                                                      \
+        CUresult result =                                                  \
+            enter_change(exec, CU_GRAPH_NODE_TYPE_##node_type, &node);     \
+        if (result != CUDA_SUCCESS)                                        \
+            return result;                                                 \
+        sim_work work;                                                     \
+        return leave_change(node, made, &work);                            \
+    }                                                                      \
+    CUresult SIM_FN(in_graph)(CUgraphNode node, parameters with)           \
+    {                                                                      \
+        return change_##node_type(NULL, node, with);                       \
+    }                                                                      \
+    CUresult SIM_FN(in_exec)(CUgraphExec exec, CUgraphNode node,           \
+                             EXEC_##node_type(parameters with))            \
+    {                                                                      \
+        return exec ? change_##node_type(exec, node, with)                 \
+                    : CUDA_ERROR_INVALID_HANDLE;                           \
+    }
+#define UNUSED __attribute__((unused))
+#define EXEC_KERNEL(with) with
+#define EXEC_MEMCPY(with) with, UNUSED CUcontext ctx
+#define EXEC_MEMSET(with) with, UNUSED CUcontext ctx
+#define EXEC_HOST(with) with
+#define EXEC_EVENT_RECORD(with) with
+#define EXEC_WAIT_EVENT(with) with
 
-CUresult
-SIM_FN(cuGraphKernelNodeSetParams)(CUgraphNode node,
-                                   const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    return set_kernel(NULL, node, params);
-}
-
-CUresult
-SIM_FN(cuGraphExecKernelNodeSetParams)(CUgraphExec exec, CUgraphNode node,
-                                       const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    return exec ? set_kernel(exec, node, params) : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static CUresult set_memcpy(CUgraphExec exec, CUgraphNode node,
-                           const CUDA_MEMCPY3D *params)
-{
-    CUresult result = enter_change(exec, CU_GRAPH_NODE_TYPE_MEMCPY, &node);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_change(node, sim_copy_work(params, &work), &work);
-}
-
-CUresult SIM_FN(cuGraphMemcpyNodeSetParams)(CUgraphNode node,
-                                            const CUDA_MEMCPY3D *params)
-{
-    return set_memcpy(NULL, node, params);
-}
-
-CUresult SIM_FN(cuGraphExecMemcpyNodeSetParams)(CUgraphExec exec,
-                                                CUgraphNode node,
-                                                const CUDA_MEMCPY3D *params,
-                                                CUcontext ctx)
-{
-    (void)ctx;
-    return exec ? set_memcpy(exec, node, params) : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static CUresult set_memset(CUgraphExec exec, CUgraphNode node,
-                           const CUDA_MEMSET_NODE_PARAMS *params)
-{
-    CUresult result = enter_change(exec, CU_GRAPH_NODE_TYPE_MEMSET, &node);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_change(node, sim_fill_work(params, &work), &work);
-}
-
-CUresult
-SIM_FN(cuGraphMemsetNodeSetParams)(CUgraphNode node,
-                                   const CUDA_MEMSET_NODE_PARAMS *params)
-{
-    return set_memset(NULL, node, params);
-}
-
-CUresult
-SIM_FN(cuGraphExecMemsetNodeSetParams)(CUgraphExec exec, CUgraphNode node,
-                                       const CUDA_MEMSET_NODE_PARAMS *params,
-                                       CUcontext ctx)
-{
-    (void)ctx;
-    return exec ? set_memset(exec, node, params) : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static CUresult set_host(CUgraphExec exec, CUgraphNode node,
-                         const CUDA_HOST_NODE_PARAMS *params)
-{
-    CUresult result = enter_change(exec, CU_GRAPH_NODE_TYPE_HOST, &node);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_change(node,
-                        params
-                            ? sim_host_work(params->fn, params->userData, &work)
-                            : CUDA_ERROR_INVALID_VALUE,
-                        &work);
-}
-
-CUresult SIM_FN(cuGraphHostNodeSetParams)(CUgraphNode node,
-                                          const CUDA_HOST_NODE_PARAMS *params)
-{
-    return set_host(NULL, node, params);
-}
-
-CUresult
-SIM_FN(cuGraphExecHostNodeSetParams)(CUgraphExec exec, CUgraphNode node,
-                                     const CUDA_HOST_NODE_PARAMS *params)
-{
-    return exec ? set_host(exec, node, params) : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static CUresult set_event_record(CUgraphExec exec, CUgraphNode node,
-                                 CUevent event)
-{
-    CUresult result =
-        enter_change(exec, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &node);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_change(node, sim_record_work(event, &work), &work);
-}
-
-CUresult SIM_FN(cuGraphEventRecordNodeSetEvent)(CUgraphNode node, CUevent event)
-{
-    return set_event_record(NULL, node, event);
-}
-
-CUresult SIM_FN(cuGraphExecEventRecordNodeSetEvent)(CUgraphExec exec,
-                                                    CUgraphNode node,
-                                                    CUevent event)
-{
-    return exec ? set_event_record(exec, node, event)
-                : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static CUresult set_wait_event(CUgraphExec exec, CUgraphNode node,
-                               CUevent event)
-{
-    CUresult result = enter_change(exec, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &node);
-    if (result != CUDA_SUCCESS)
-        return result;
-    sim_work work;
-    return leave_change(node, sim_wait_work(event, &work), &work);
-}
-
-CUresult SIM_FN(cuGraphEventWaitNodeSetEvent)(CUgraphNode node, CUevent event)
-{
-    return set_wait_event(NULL, node, event);
-}
-
-CUresult SIM_FN(cuGraphExecEventWaitNodeSetEvent)(CUgraphExec exec,
-                                                  CUgraphNode node,
-                                                  CUevent event)
-{
-    return exec ? set_wait_event(exec, node, event) : CUDA_ERROR_INVALID_HANDLE;
-}
+/* clang-format off */
+CHANGE_NODE(cuGraphKernelNodeSetParams, cuGraphExecKernelNodeSetParams, KERNEL,
+            const CUDA_KERNEL_NODE_PARAMS *, sim_kernel_work(with, &work))
+CHANGE_NODE(cuGraphMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, MEMCPY,
+            const CUDA_MEMCPY3D *, sim_copy_work(with, &work))
+CHANGE_NODE(cuGraphMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, MEMSET,
+            const CUDA_MEMSET_NODE_PARAMS *, sim_fill_work(with, &work))
+CHANGE_NODE(cuGraphHostNodeSetParams, cuGraphExecHostNodeSetParams, HOST,
+            const CUDA_HOST_NODE_PARAMS *, sim_host_node_work(with, &work))
+CHANGE_NODE(cuGraphEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent,
+            EVENT_RECORD, CUevent, sim_record_work(with, &work))
+CHANGE_NODE(cuGraphEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent,
+            WAIT_EVENT, CUevent, sim_wait_work(with, &work))
+/* clang-format on */
 
 static CUresult set_any(CUgraphExec exec, CUgraphNode node,
                         CUgraphNodeParams *params)

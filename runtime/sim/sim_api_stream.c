@@ -91,65 +91,27 @@ CUresult SIM_FN(cuStreamQuery)(CUstream handle)
                                             : CUDA_SUCCESS);
 }
 
-CUresult SIM_FN(cuStreamGetFlags)(CUstream handle, unsigned *flags)
-{
-    CUstream stream;
-    CUresult result = enter_stream(handle, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!flags)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *flags = stream->flags;
-    return sim_leave(CUDA_SUCCESS);
-}
+/* The calls that give one thing of a stream: call, its type, where it is. */
+#define STREAM_GETTER(call, type, from)                  \
+    CUresult SIM_FN(call)(CUstream handle, type * out)   \
+    {                                                    \
+        CUstream stream;                                 \
+        CUresult result = enter_stream(handle, &stream); \
+        if (result != CUDA_SUCCESS)                      \
+            return result;                               \
+        if (!out)                                        \
+            return sim_leave(CUDA_ERROR_INVALID_VALUE);  \
+        *out = from;                                     \
+        return sim_leave(CUDA_SUCCESS);                  \
+    }
 
-CUresult SIM_FN(cuStreamGetPriority)(CUstream handle, int *priority)
-{
-    CUstream stream;
-    CUresult result = enter_stream(handle, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!priority)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *priority = stream->priority;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-CUresult SIM_FN(cuStreamGetId)(CUstream handle, unsigned long long *id)
-{
-    CUstream stream;
-    CUresult result = enter_stream(handle, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!id)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *id = stream->id;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-CUresult SIM_FN(cuStreamGetCtx)(CUstream handle, CUcontext *ctx)
-{
-    CUstream stream;
-    CUresult result = enter_stream(handle, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!ctx)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *ctx = stream->ctx;
-    return sim_leave(CUDA_SUCCESS);
-}
-
-CUresult SIM_FN(cuStreamGetDevice)(CUstream handle, CUdevice *device)
-{
-    CUstream stream;
-    CUresult result = enter_stream(handle, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!device)
-        return sim_leave(CUDA_ERROR_INVALID_VALUE);
-    *device = stream->ctx->device;
-    return sim_leave(CUDA_SUCCESS);
-}
+/* clang-format off */
+STREAM_GETTER(cuStreamGetFlags, unsigned, stream->flags)
+STREAM_GETTER(cuStreamGetPriority, int, stream->priority)
+STREAM_GETTER(cuStreamGetId, unsigned long long, stream->id)
+STREAM_GETTER(cuStreamGetCtx, CUcontext, stream->ctx)
+STREAM_GETTER(cuStreamGetDevice, CUdevice, stream->ctx->device)
+/* clang-format on */
 
 /* Managed memory is never elsewhere; the call only keeps its place. */
 CUresult SIM_FN(cuStreamAttachMemAsync)(CUstream handle, CUdeviceptr address,

@@ -502,6 +502,8 @@ CUresult sim_kernel_work(const CUDA_KERNEL_NODE_PARAMS *params, sim_work *work);
 CUresult sim_copy_work(const CUDA_MEMCPY3D *params, sim_work *work);
 CUresult sim_fill_work(const CUDA_MEMSET_NODE_PARAMS *params, sim_work *work);
 CUresult sim_host_work(CUhostFn call, void *user, sim_work *work);
+CUresult sim_host_node_work(const CUDA_HOST_NODE_PARAMS *params,
+                            sim_work *work);
 CUresult sim_child_work(CUgraph child, sim_work *work);
 CUresult sim_record_work(CUevent event, sim_work *work);
 CUresult sim_wait_work(CUevent event, sim_work *work);
