@@ -88,7 +88,8 @@ static uint32_t aligned(sim_access *a, uint32_t lanes)
     return lanes & ~bad;
 }
 
-/* Which lanes read bytes whose bit is not set; they get poisoned copies. */
+/* Which lanes read bytes whose bit is not set; they get poisoned copies. Bytes
+   that the load says are not used do not count. */
 static uint32_t unwritten(sim_access *a, const uint64_t *bits,
                           const uint64_t *offset, uint32_t lanes)
 {
@@ -97,14 +98,17 @@ static uint32_t unwritten(sim_access *a, const uint64_t *bits,
         unsigned l = sim_first_lane(rest);
         if (bits_all(bits, offset[l], a->bytes))
             continue;
-        bad |= 1u << l;
+        uint32_t unset = 0;
         memcpy(a->scratch[l], a->at[l], a->bytes);
         for (uint32_t i = 0; i < a->bytes; i++)
-            if (!bits_get(bits, offset[l] + i))
+            if (!bits_get(bits, offset[l] + i)) {
                 a->scratch[l][i] = SIM_POISON;
+                unset |= 1u << i;
+            }
         a->at[l] = a->scratch[l];
+        a->staged |= 1u << l;
+        bad |= (uint32_t)((unset & ~a->in->src->unused_bytes) != 0) << l;
     }
-    a->staged |= bad;
     return bad;
 }
 

@@ -135,6 +135,8 @@ typedef struct ptx_insn {
     uint8_t vector; /* 1, 2, 4, 8 for .v2 .v4 .v8 */
     uint8_t guard_negated;
     int32_t guard; /* predicate register, or -1 */
+    uint32_t unused_bytes; /* of a load: a bit per byte that
+                              .pragma "used_bytes_mask" says nobody uses */
     uint8_t types[PTX_MAX_TYPES]; /* in the order written */
     uint8_t mods[PTX_MAX_MODS]; /* in the order written */
     ptx_operand operands[PTX_MAX_OPERANDS];

@@ -5,6 +5,7 @@
  * it stands there. So a reference waits until its scope closes: then it is
  * bound to a label of that scope, or handed on to the scope around it.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ptx_parse.h"
@@ -264,6 +265,23 @@ static spt_status read_instruction(ptx_parser *parser)
     return ptx_instruction(parser, &opcode);
 }
 
+/* Hints, but for the bytes that the next load really wants. */
+static spt_status read_pragma(ptx_parser *parser)
+{
+    static const char name[] = "used_bytes_mask ";
+    const ptx_token *token = &parser->lex.token;
+    while (!ptx_is(&parser->lex, ";") && token->kind != PTX_TOKEN_END) {
+        char text[32] = "";
+        if (token->kind == PTX_TOKEN_STRING && token->length < sizeof text)
+            memcpy(text, token->text, token->length);
+        if (!strncmp(text, name, sizeof name - 1))
+            parser->unused_bytes =
+                ~(uint32_t)strtoul(text + sizeof name - 1, NULL, 0);
+        SPT_TRY(ptx_lex_next(&parser->lex));
+    }
+    return ptx_expect(&parser->lex, ";");
+}
+
 static spt_status read_directive(ptx_parser *parser)
 {
     const ptx_token *token = &parser->lex.token;
@@ -281,11 +299,8 @@ static spt_status read_directive(ptx_parser *parser)
         if (token->kind == PTX_TOKEN_DOTTED && word.kind == PTX_WORD_SPACE)
             return ptx_variables(parser, true, false);
     }
-    if (ptx_is(&parser->lex, ".pragma")) {
-        while (!ptx_is(&parser->lex, ";") && token->kind != PTX_TOKEN_END)
-            SPT_TRY(ptx_lex_next(&parser->lex));
-        return ptx_expect(&parser->lex, ";");
-    }
+    if (ptx_is(&parser->lex, ".pragma"))
+        return read_pragma(parser);
     return ptx_unexpected(parser, "an instruction or a directive of a body");
 }
 

@@ -348,6 +348,8 @@ spt_status ptx_instruction(ptx_parser *parser, const ptx_token *opcode)
     insn->file = parser->file;
     insn->line = parser->line;
     insn->ptx_line = opcode->line;
+    insn->unused_bytes = parser->unused_bytes;
+    parser->unused_bytes = 0;
     SPT_TRY(read_suffixes(parser, opcode));
     SPT_TRY(read_operands(parser));
     if (insn->op == PTX_OP_RET)

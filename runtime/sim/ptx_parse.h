@@ -89,6 +89,7 @@ typedef struct ptx_parser {
     spt_buf regs, insns, vectors, tables, fixups;
     spt_buf held; /* ptx_held */
     uint32_t file, line; /* of .loc */
+    uint32_t unused_bytes; /* of the next load */
 
     /* Of the instruction that is being read. */
     const char *text; /* opcode with suffixes, for messages */

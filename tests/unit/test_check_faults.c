@@ -40,6 +40,12 @@ static const fault faults[] = {
     {"unwritten global", SPT_SIM_UNINIT_GLOBAL, 64,
      AT(11) "ld.global.u32 %r4, [%d1];\n" OUT("%r4"),
      AT(11) "ld.global.u32 %r4, [%d0];\n" OUT("%r4")},
+    {"unwritten bytes of a global word that are used", SPT_SIM_UNINIT_GLOBAL,
+     64,
+     "cvt.u16.u32 %h1, %t;\nst.global.u8 [%d1], %h1;\n"
+     ".pragma \"used_bytes_mask 0x3\";\n" AT(11) "ld.global.u32 %r4, [%d1];\n",
+     "cvt.u16.u32 %h1, %t;\nst.global.u8 [%d1], %h1;\n"
+     ".pragma \"used_bytes_mask 1\";\n" AT(11) "ld.global.u32 %r4, [%d1];\n"},
     {"unwritten shared", SPT_SIM_UNINIT_SHARED, 64,
      AT(12) "ld.shared.u32 %r4, [%r1];\n" OUT("%r4"),
      "st.shared.u32 [%r1], %t;\n" AT(12) "ld.shared.u32 %r4, [%r1];\n" OUT(
