@@ -106,6 +106,41 @@ is "options may stand before the operator" "$status" 0
 try prove --arch sm90 --heads 1/1 --draft-length 1 --context 5 --mask tree \
     --device sim
 is "and an option may have an operator's name as its value" "$status" 0
+
+try why --board h100_sxm --model llama-3.1-8b --draft-board rtx_4090 --json
+is "a drafter's board has kernels of its own" "$(query \
+    'all(d.lengths, function(l) return l.draft_us < 1e6 end)
+         and d.draft_length > 0')" true
+try codesign --board h100_sxm --model llama-3.1-8b --q-heads 32 --json
+plain=$(query 'd.designs[9].kv_heads .. " " .. d.designs[9].target_us')
+try methods --board h100_sxm --model llama-3.1-8b --json
+is "commands without loads take the same kernels" \
+    "8 $(query 'd.methods[1].target_us')" "$plain"
+try why --board h100_sxm --model llama-3.1-8b --json
+is "all three" "8 $(query 'd.lengths[1].verify_us')" "$plain"
+is "and name their chunk" "$(query 'd.chunk % 256')" 0
+crowd=(--board h100_sxm --model llama-3.1-8b --engine vllm --batch 256
+    --context 8192)
+try "${crowd[@]}" --drafter eagle3
+has "sequences that wait in an engine are counted" "$out" \
+    "of 256 sequences find room"
+try why "${crowd[@]}" --workload chat
+has "by why too" "$out" "of 256 sequences find room"
+has "no larger batch runs" "$out" "no larger one that fits"
+latent=(--board b200_sxm --model deepseek-r1 --engine sglang)
+try "${latent[@]}" --tp 8 --drafter mtp --batch 4 --context 8192 --json
+is "latent KV is held by every board" "$(query 'd.kv_copies')" 8
+is "4 x (8192 + 1 + D) tokens of 70272 bytes, eight times" "$(query \
+    'd.choices[5].memory.kv_bytes / (8192 + 1 + d.choices[5].draft_length)')" \
+    "$((4 * 70272 * 8)).0"
+refused "an engine's share of the memory that holds no sequence" 1 "not fit" \
+    why "${latent[@]}" --drafter mtp --workload mixed --tp 4 --batch 64 \
+    --context 32768
+try why "${latent[@]}" --drafter mtp --workload mixed --tp 8 --json
+is "what experts are assumed to share is named" \
+    "$(query 'd.experts_exponent')" 0.7
+is "and what rows that share none would change" "$(query \
+    'd.flips.experts_apart.speedup < d.speedup')" true
 refused "no table for the drafter" 2 "--drafter mtp" \
     why --arch sm90 --model llama-3.1-8b --drafter mtp
 refused "what does not fit" 1 "does not fit" \

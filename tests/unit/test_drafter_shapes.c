@@ -45,8 +45,8 @@ static void test_sizes(void)
                  s->method);
         CHECK_NEAR(spt_drafter_weight_bytes(&d, &t) / 2 / s->weights, 1, 1e-9,
                    s->target);
-        CHECK_NEAR(spt_drafter_sequence_bytes(&d, &t, 2, 1), 2 * s->kv_numbers,
-                   1e-6, "and its KV");
+        CHECK_NEAR(spt_drafter_sequence_bytes(&d, &t, 2, 1, 1),
+                   2 * s->kv_numbers, 1e-6, "and its KV");
         CHECK_HAS(d.shape, s->says, "and says so");
     }
 }

@@ -152,13 +152,14 @@ static void test_deployment(spt_gen *gen)
                      .context = 1024};
     double one = spt_step_target_us(&step, &evidence);
     double bytes = spt_step_memory_bytes(&step, NULL, 0);
-    CHECK(!spt_step_fits(&step, NULL, bytes), "70B in bf16 needs two boards");
+    CHECK(!spt_step_fits(&step, NULL, 0, bytes),
+          "70B in bf16 needs two boards");
     step.where.boards = 4;
     double four = spt_step_target_us(&step, &evidence);
     CHECK(four < one / 2 && four > one / 4,
           "four boards: more than twice, less than four times as fast");
     bytes = spt_step_memory_bytes(&step, NULL, 0);
-    CHECK(spt_step_fits(&step, NULL, bytes), "and it fits");
+    CHECK(spt_step_fits(&step, NULL, 0, bytes), "and it fits");
     double near = spt_step_draft_us(&step, &d, 4);
     step.where.draft_board = &small;
     double away = spt_step_draft_us(&step, &d, 4);
@@ -216,8 +217,8 @@ static void test_stages(spt_gen *gen)
     CHECK_NEAR(spt_step_draft_us(&split, &d, 4),
                fmax(draft, 4 * (alone / 4 + draft) - alone), 1e-6,
                "but the last stage drafts for each of them");
-    CHECK(spt_step_fits(&split, &d, spt_step_memory_bytes(&split, &d, 4)) &&
-              !spt_step_fits(&one, &d, spt_step_memory_bytes(&one, &d, 4)),
+    CHECK(spt_step_fits(&split, &d, 4, spt_step_memory_bytes(&split, &d, 4)) &&
+              !spt_step_fits(&one, &d, 4, spt_step_memory_bytes(&one, &d, 4)),
           "four boards hold what one does not");
     /* An engine whose stages take turns gains nothing from a batch. */
     spt_serving engine;

@@ -45,7 +45,7 @@ static void test_kv_types(void)
                 {"float16", "fp16", 2}, {"fp8_e4m3", "fp8", 1},
                 {"FP8", "fp8", 1},      {"q8_0", "q8_0", 34.0 / 32}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        CHECK_STR(spt_kv_type_name(rows[i].word), rows[i].name, rows[i].word);
+        CHECK_TEXT(spt_kv_type_name(rows[i].word), rows[i].name, rows[i].word);
         CHECK_NEAR(spt_kv_type_bytes(rows[i].word), rows[i].bytes, 0,
                    "has its bytes");
     }

@@ -62,7 +62,8 @@ static void fill_drafted(const cell *c, const spt_drafter *drafter, drafted *t)
     for (int d = 0; d <= SPT_DRAFT_MAX; d++) {
         t->draft_us[d] = spt_step_draft_us(&c->step, drafter, d);
         t->memory[d] = spt_step_memory_bytes(&c->step, drafter, d);
-        t->fits[d] = spt_step_fits(&c->step, d ? drafter : NULL, t->memory[d]);
+        t->fits[d] =
+            spt_step_fits(&c->step, d ? drafter : NULL, d, t->memory[d]);
     }
 }
 
@@ -220,6 +221,7 @@ static void pick(const cell *c, const drafted *t, const spt_table *table,
     choice->memory_bytes = t->memory[chosen];
     choice->memory = spt_step_footprint(&c->step, choice->drafter, chosen);
     choice->fits = t->fits[chosen];
+    choice->running = spt_step_running(&c->step, choice->drafter, chosen);
     choice->config = c->config[chosen];
     choice->evidence = c->evidence[chosen];
     choice->known = true;
@@ -234,10 +236,12 @@ static void pick(const cell *c, const drafted *t, const spt_table *table,
 static void choose_one(const spt_choose_input *in, const cell *c,
                        const drafted *t, spt_choice *choice)
 {
+    char room[100];
     choice->target_us = c->verify_us[0];
     choice->memory_bytes = t->memory[0];
     choice->memory = spt_step_footprint(&c->step, NULL, 0);
     choice->fits = t->fits[0];
+    choice->running = spt_step_running(&c->step, NULL, 0);
     choice->config = c->config[0];
     choice->table = spt_choose_table(in, choice->drafter, choice->workload,
                                      &choice->borrowed);
@@ -263,10 +267,8 @@ static void choose_one(const spt_choose_input *in, const cell *c,
     if (!t->fits[0]) {
         choice->evidence = c->evidence[0];
         snprintf(choice->reason, sizeof choice->reason,
-                 "the model and this KV do not fit: %.1f of %.1f GB",
-                 t->memory[0] / 1e9,
-                 in->board->memory_bytes / 1e9 *
-                     spt_deployment_boards(&in->where));
+                 "the model and this KV do not fit: %s",
+                 spt_step_room_text(&c->step, t->memory[0], room, sizeof room));
         return;
     }
     pick(c, t, choice->table, choice);

@@ -60,6 +60,7 @@ typedef struct spt_choice {
     double memory_bytes;
     spt_footprint memory; /* its parts */
     bool fits;
+    double running; /* sequences of the batch side by side; others wait */
     /* Reading the prompt; what the drafter adds to it; tokens of an answer
        from which on speculation pays for that (0 without drafts). */
     double prefill_us, draft_prefill_us, break_even;

@@ -1,9 +1,36 @@
 #include "deployment.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-int spt_deployment_lines(const spt_deployment *w,
+/* "8 boards share every layer", and how often they hold the KV. */
+static void boards_text(const spt_target *t, const spt_deployment *w,
+                        char *text, size_t size)
+{
+    double copies = spt_target_kv_copies(t, w->boards);
+    snprintf(text, size, "%d boards share every layer", w->boards);
+    if (copies <= 1)
+        return;
+    snprintf(text + strlen(text), size - strlen(text),
+             ", but the KV has %lld head%s: it is held and read %.3g times "
+             "(data-parallel attention, which would hold it once, is not "
+             "modelled)",
+             (long long)t->kv_heads, t->kv_heads > 1 ? "s" : "", copies);
+}
+
+/* What decides how much verification costs a mixture of experts. */
+static void experts_text(char *text, size_t size)
+{
+    snprintf(text, size,
+             "assumed: n rows of one sequence touch as many as n^%.1f rows of "
+             "different ones (published: four rows 2.5 times the experts of "
+             "one; cohere.com/blog, April 2026); spectune why says what "
+             "independent rows would change",
+             SPT_EXPERTS_EXPONENT);
+}
+
+int spt_deployment_lines(const spt_target *t, const spt_deployment *w,
                          spt_labelled lines[SPT_DEPLOYMENT_LINES])
 {
     int n = 0;
@@ -16,8 +43,7 @@ int spt_deployment_lines(const spt_deployment *w,
     if (w->boards > 1) {
         spt_labelled *l = &lines[n++];
         l->label = "boards";
-        snprintf(l->text, sizeof l->text, "%d boards share every layer",
-                 w->boards);
+        boards_text(t, w, l->text, sizeof l->text);
     }
     if (w->stages > 1) {
         spt_labelled *l = &lines[n++];
@@ -40,6 +66,11 @@ int spt_deployment_lines(const spt_deployment *w,
         l->label = "drafter";
         snprintf(l->text, sizeof l->text, "on %s, %g us away",
                  w->draft_board->title, w->link_us);
+    }
+    if (t->moe_layers) {
+        spt_labelled *l = &lines[n++];
+        l->label = "experts";
+        experts_text(l->text, sizeof l->text);
     }
     return n;
 }
@@ -67,8 +98,17 @@ const char *spt_times_text(const spt_board *b, const spt_deployment *w,
     return text;
 }
 
-void spt_deployment_json(const spt_board *b, const spt_deployment *w,
-                         cJSON *object)
+const char *spt_waits_text(int batch, double running, char *text, size_t size)
+{
+    snprintf(text, size,
+             "%.0f of %d sequences find room for their KV, the others wait: "
+             "times are those in which everyone has had a step",
+             floor(running), batch);
+    return text;
+}
+
+void spt_deployment_json(const spt_board *b, const spt_target *t,
+                         const spt_deployment *w, cJSON *object)
 {
     cJSON *model = cJSON_AddObjectToObject(object, "time_model");
     cJSON_AddStringToObject(model, "kind",
@@ -79,6 +119,11 @@ void spt_deployment_json(const spt_board *b, const spt_deployment *w,
         cJSON_AddStringToObject(object, "engine_source", w->serving->source);
     }
     cJSON_AddNumberToObject(object, "boards", w->boards > 1 ? w->boards : 1);
+    cJSON_AddNumberToObject(object, "kv_copies",
+                            spt_target_kv_copies(t, w->boards));
+    if (t->moe_layers)
+        cJSON_AddNumberToObject(object, "experts_exponent",
+                                SPT_EXPERTS_EXPONENT);
     cJSON_AddNumberToObject(object, "stages", w->stages > 1 ? w->stages : 1);
     if (w->power.watts > 0)
         cJSON_AddNumberToObject(object, "power_limit_w", w->power.watts);

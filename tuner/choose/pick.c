@@ -18,7 +18,7 @@ double spt_pick_speedup(const spt_step *step, const spt_drafter *drafter,
 
 static bool fits(const spt_step *step, const spt_drafter *drafter, int d)
 {
-    return spt_step_fits(step, drafter,
+    return spt_step_fits(step, drafter, d,
                          spt_step_memory_bytes(step, drafter, d));
 }
 

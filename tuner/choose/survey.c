@@ -10,6 +10,16 @@
 /* To a drafter's board or the next stage, where nobody says how far. */
 static const double default_link_us = 20;
 
+/* The loads of who names none. */
+static const spt_ints usual_batches = {3, {1, 8, 64}};
+static const spt_ints usual_contexts = {3, {1024, 8192, 32768}};
+
+void spt_survey_usual_loads(spt_survey_options *o)
+{
+    o->batches = usual_batches;
+    o->contexts = usual_contexts;
+}
+
 bool spt_survey_other_engine(const spt_survey_options *o)
 {
     return o->engine && strcmp(o->engine, "spectune") != 0;
@@ -89,6 +99,7 @@ spt_status spt_survey_open(spt_survey *s, const spt_survey_options *o,
 void spt_survey_close(spt_survey *s)
 {
     spt_free(s->configs);
+    spt_free(s->draft_configs);
     spt_acceptance_free(&s->acceptance);
     spt_builder_close(&s->builder);
     memset(s, 0, sizeof *s);
@@ -207,47 +218,81 @@ size_t spt_survey_cells(const spt_survey *s,
                         spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX])
 {
     const spt_survey_options *o = s->options;
+    const spt_ints *batches = o->usual_loads ? &usual_batches : &o->batches;
+    const spt_ints *contexts = o->usual_loads ? &usual_contexts : &o->contexts;
     size_t n = 0;
-    for (int b = 0; b < o->batches.count; b++)
-        for (int c = 0; c < o->contexts.count; c++)
-            cells[n++] = (spt_cell){s->batches[b], o->contexts.values[c]};
+    for (int b = 0; b < batches->count; b++)
+        for (int c = 0; c < contexts->count; c++)
+            cells[n++] =
+                (spt_cell){(int)batches->values[b], contexts->values[c]};
     return n;
 }
 
-/* What the model wants to know of the selected configs, into s->configs. */
-static spt_status describe(spt_survey *s, const spt_selection *selection,
-                           spt_error *err)
+/* What the model wants to know of the selected configs of a board. */
+static spt_status describe(spt_survey *s, const spt_board *board,
+                           const spt_selection *selection,
+                           spt_attention_config **configs, spt_error *err)
 {
-    spt_free(s->configs);
-    s->configs = spt_calloc(selection->count, sizeof *s->configs);
+    spt_free(*configs);
+    *configs = spt_calloc(selection->count, sizeof **configs);
     spt_status status =
-        s->configs ? SPT_OK : spt_fail(err, SPT_E_MEMORY, "out of memory");
+        *configs ? SPT_OK : spt_fail(err, SPT_E_MEMORY, "out of memory");
     for (size_t i = 0; status == SPT_OK && i < selection->count; i++) {
         spt_kernel kernel = {0};
-        status =
-            spt_gen_describe(s->builder.gen, "verify_attention",
-                             &selection->configs[i], &s->board, &kernel, err);
+        status = spt_gen_describe(s->builder.gen, "verify_attention",
+                                  &selection->configs[i], board, &kernel, err);
         if (status == SPT_OK)
-            s->configs[i] =
+            (*configs)[i] =
                 spt_select_model_config(&selection->configs[i], &kernel, 0);
         spt_kernel_free(&kernel);
     }
     return status;
 }
 
-spt_status spt_survey_pick_kernels(spt_survey *s, spt_error *err)
+static spt_status pick_kernels(spt_survey *s, const spt_board *board,
+                               spt_attention_config **configs,
+                               spt_kernels *kernels, spt_error *err)
 {
     spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX];
     spt_selection selection = {0};
-    if (spt_survey_other_engine(s->options))
-        return SPT_OK;
+    spt_builder builder = s->builder;
+    builder.board = board;
     const spt_problem problem = spt_survey_problem(s, 16);
-    SPT_TRY(spt_select(&s->builder, &problem, cells, spt_survey_cells(s, cells),
+    SPT_TRY(spt_select(&builder, &problem, cells, spt_survey_cells(s, cells),
                        &selection, err));
-    spt_status status = describe(s, &selection, err);
-    s->kernels = (spt_kernels){.configs = s->configs, .count = selection.count};
+    spt_status status = describe(s, board, &selection, configs, err);
+    *kernels = (spt_kernels){.configs = *configs, .count = selection.count};
     spt_free(selection.configs);
     return status;
+}
+
+spt_status spt_survey_check_attention(const spt_survey *s, spt_error *err)
+{
+    if (spt_survey_other_engine(s->options) || !s->target.kv_rank)
+        return SPT_OK;
+    return spt_fail(err, SPT_E_UNSUPPORTED,
+                    "%s: no kernel for latent attention yet; --engine "
+                    "answers for an engine that has one",
+                    s->target.name);
+}
+
+spt_status spt_survey_pick_draft_kernels(spt_survey *s, spt_error *err)
+{
+    if (!s->input.where.draft_board || spt_survey_other_engine(s->options))
+        return SPT_OK;
+    SPT_TRY(pick_kernels(s, &s->draft_board, &s->draft_configs,
+                         &s->draft_kernels, err));
+    s->input.where.draft_kernels = &s->draft_kernels;
+    return SPT_OK;
+}
+
+spt_status spt_survey_pick_kernels(spt_survey *s, spt_error *err)
+{
+    if (spt_survey_other_engine(s->options))
+        return SPT_OK;
+    SPT_TRY(spt_survey_check_attention(s, err));
+    SPT_TRY(pick_kernels(s, &s->board, &s->configs, &s->kernels, err));
+    return spt_survey_pick_draft_kernels(s, err);
 }
 
 spt_status spt_survey_workload(spt_survey *s, const char *workload,

@@ -21,7 +21,12 @@ typedef struct spt_survey_options {
     double power_limit; /* 0: none */
     spt_texts drafters;
     spt_ints batches, contexts;
+    bool usual_loads; /* nobody asked for these: kernels are chosen for the
+                         usual ones, so that all commands have the same */
 } spt_survey_options;
+
+/* Sets batches and contexts of who names none. */
+void spt_survey_usual_loads(spt_survey_options *options);
 
 /*
  * Where an option table includes survey.def: rows that fill `o`, a pointer
@@ -48,8 +53,8 @@ typedef struct spt_survey {
     int batches[SPT_LIST_MAX];
     const char *workloads[SPT_LIST_MAX];
     spt_dtype dtype; /* of our kernels */
-    spt_attention_config *configs;
-    spt_kernels kernels;
+    spt_attention_config *configs, *draft_configs;
+    spt_kernels kernels, draft_kernels; /* draft: of the draft board */
     spt_choose_input input;
 } spt_survey;
 
@@ -72,8 +77,12 @@ spt_status spt_survey_load(spt_survey *survey, spt_target *target,
 spt_status spt_survey_take(spt_survey *survey, const spt_target *target,
                            spt_error *err);
 /* Fills `kernels` with the model's pick, nothing compiled; none for another
-   engine. */
+   engine. Latent attention, which they lack, is SPT_E_UNSUPPORTED. */
 spt_status spt_survey_pick_kernels(spt_survey *survey, spt_error *err);
+/* The same for the drafter's board, where it has one of its own. */
+spt_status spt_survey_pick_draft_kernels(spt_survey *survey, spt_error *err);
+/* SPT_E_UNSUPPORTED where our kernels lack the target's attention. */
+spt_status spt_survey_check_attention(const spt_survey *survey, spt_error *err);
 
 /* The target's attention problem, and the loads; returns how many cells. */
 spt_problem spt_survey_problem(const spt_survey *survey, int page_size);

@@ -109,7 +109,7 @@ static void weigh(scale *s, const spt_draft_tree *tree, double expected,
     spt_tree_choice *c = s->choice;
     s->any = true;
     double memory = spt_step_memory_bytes(s->step, s->drafter, tree->nodes);
-    if (!spt_step_fits(s->step, s->drafter, memory))
+    if (!spt_step_fits(s->step, s->drafter, tree->nodes, memory))
         return;
     double verify_us = spt_step_tree_verify_us(s->step, tree);
     double speedup = (1 + expected) * s->plain_us / (draft_us + verify_us);

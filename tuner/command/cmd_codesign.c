@@ -184,6 +184,8 @@ static void print_designs(const job *j, const design *designs)
     printf("\n");
     spt_print_labelled("rule", "the published D = 128 / G - 1, and what it "
                                "gains (-: no acceptance is known that far)");
+    spt_print_labelled("D", "the fastest; of lengths within 0.5 % of it the "
+                            "shortest");
     spt_survey_print_times(s);
 }
 
@@ -232,7 +234,7 @@ static cJSON *designs_json(const job *j, const design *designs)
     cJSON_AddNumberToObject(o, "q_heads", (double)j->q_heads);
     cJSON_AddStringToObject(o, "drafter", j->survey->drafters[0].name);
     cJSON_AddStringToObject(o, "workload", j->workload);
-    spt_deployment_json(&j->survey->board, &j->survey->input.where, o);
+    spt_survey_json(j->survey, o);
     cJSON *list = cJSON_AddArrayToObject(o, "designs");
     for (int i = 0; i < n; i++)
         cJSON_AddItemToArray(list, design_json(j, &designs[i], i % loads));

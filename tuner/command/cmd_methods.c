@@ -58,6 +58,10 @@ static void print_head(const table *t)
         spt_time_text(spt_step_target_us(&t->step, &evidence), us, sizeof us));
     spt_print_labelled("load", text);
     spt_survey_print_where(t->survey);
+    double running = spt_step_running(&t->step, NULL, 0);
+    if (running < t->step.batch)
+        spt_print_labelled(
+            "waits", spt_waits_text(t->step.batch, running, text, sizeof text));
 }
 
 static void print_row(const table *t, size_t i)
@@ -150,6 +154,7 @@ static cJSON *method_json(const table *t, size_t i)
     add_number(o, "verify_us", c->known, c->verify_us);
     add_number(o, "speedup", c->known, c->speedup);
     spt_json_add4(o, "memory_bytes", c->memory_bytes);
+    spt_json_add4(o, "running", c->running);
     cJSON_AddStringToObject(o, "wins", w->wins);
     cJSON_AddStringToObject(o, "loses", w->loses);
     cJSON_AddStringToObject(o, "acceptance", c->table ? c->table->source : "");
@@ -167,7 +172,7 @@ static cJSON *table_json(const table *t)
     cJSON_AddNumberToObject(o, "batch", t->step.batch);
     cJSON_AddNumberToObject(o, "context", t->step.context);
     cJSON_AddStringToObject(o, "workload", t->workload);
-    spt_deployment_json(&t->survey->board, &t->survey->input.where, o);
+    spt_survey_json(t->survey, o);
     cJSON *list = cJSON_AddArrayToObject(o, "methods");
     for (size_t i = 0; i < t->survey->input.n_drafters; i++)
         cJSON_AddItemToArray(list, method_json(t, i));

@@ -188,13 +188,12 @@ int spt_cmd_tune(int argc, char **argv)
         .survey = {.dtype = "bf16",
                    .effort = "estimate",
                    .link_us = -1,
-                   .batches = {3, {1, 8, 64}},
-                   .contexts = {3, {1024, 8192, 32768}},
                    .drafters = {.count = 6,
                                 .values = {"external", "eagle3", "mtp",
                                            "dflash", "dspark", "ngram"}}},
         .page_size = 16,
     };
+    spt_survey_usual_loads(&o.survey);
     int code = parse(argc, argv, &o);
     if (code >= 0)
         return code;

@@ -44,6 +44,7 @@ typedef struct account {
     spt_term dear; /* what grows most beyond the choice */
     double dear_share; /* of the growth */
     flip batch, batch_off, context, worse, better;
+    spt_pick independent; /* of a mixture whose rows share no experts */
     spt_gate gate;
 } account;
 
@@ -93,12 +94,19 @@ static void find_dear(account *a)
     a->dear_share = growth > 0 ? grown / growth : 0;
 }
 
+/* Sequences that wait would take turns: no step of that batch runs. */
+static bool all_run(const account *a, const spt_step *step, spt_pick pick)
+{
+    return pick.draft_length >= 0 &&
+           spt_step_running(step, a->drafter, pick.draft_length) >= step->batch;
+}
+
 static void find_batches(account *a)
 {
     spt_step step = a->step;
     for (step.batch *= 2; step.batch <= BATCH_MAX; step.batch *= 2) {
         spt_pick pick = spt_pick_length(&step, a->drafter, a->table);
-        if (pick.draft_length < 0)
+        if (!all_run(a, &step, pick))
             return;
         if (!a->batch.at && pick.draft_length != a->pick.draft_length)
             a->batch = (flip){step.batch, pick.draft_length};
@@ -116,7 +124,7 @@ static void find_context(account *a)
     for (step.context = from * 2; step.context <= CONTEXT_MAX;
          step.context *= 2) {
         spt_pick pick = spt_pick_length(&step, a->drafter, a->table);
-        if (pick.draft_length < 0)
+        if (!all_run(a, &step, pick))
             return;
         if (pick.draft_length != a->pick.draft_length) {
             a->context = (flip){step.context, pick.draft_length};
@@ -140,6 +148,16 @@ static flip find_acceptance(const account *a, double step)
     return (flip){0};
 }
 
+/* The answer where the assumption of target.h does not hold. */
+static void find_independent(account *a)
+{
+    spt_step step = a->step;
+    spt_target target = *step.target;
+    target.experts_exponent = 1;
+    step.target = &target;
+    a->independent = spt_pick_length(&step, a->drafter, a->table);
+}
+
 /* What stopping early could do; lengths that do not fit are left out. */
 static void find_gate(account *a)
 {
@@ -152,7 +170,7 @@ static void find_gate(account *a)
         verify[d] = spt_step_verify_us(&a->step, d, &evidence);
         draft[d] = spt_step_draft_us(&a->step, a->drafter, d);
         double bytes = spt_step_memory_bytes(&a->step, a->drafter, d);
-        if (d == longest + 1 && spt_step_fits(&a->step, a->drafter, bytes))
+        if (d == longest + 1 && spt_step_fits(&a->step, a->drafter, d, bytes))
             longest = d;
     }
     spt_gate_weigh(a->drafter, a->table, &times, longest, a->pick.draft_length,
@@ -168,6 +186,8 @@ static void make_account(account *a)
     a->worse = find_acceptance(a, -0.01);
     a->better = find_acceptance(a, 0.01);
     find_gate(a);
+    if (a->step.target->moe_layers)
+        find_independent(a);
 }
 
 /* Draft lengths side by side, one term below the other. */
@@ -270,6 +290,12 @@ static void print_flips(const account *a)
                  "; %.0f %% more often: D = %d", 100 * (a->better.at - 1),
                  a->better.draft_length);
     spt_print_labelled("  kept", text);
+    if (a->step.target->moe_layers) {
+        snprintf(text, sizeof text,
+                 "rows of a sequence that share none: D = %d, %.2fx",
+                 a->independent.draft_length, a->independent.speedup);
+        spt_print_labelled("  experts", text);
+    }
     spt_print_labelled("  gate", spt_gate_text(&a->gate, text, sizeof text));
 }
 
@@ -291,7 +317,14 @@ static void print_account(const account *a)
              a->borrowed ? " (another target's)" : "");
     spt_print_labelled("load", text);
     spt_survey_print_where(a->survey);
-    snprintf(text, sizeof text, "D = %d, %.2f times plain decoding",
+    double running =
+        spt_step_running(&a->step, a->drafter, a->pick.draft_length);
+    if (running < a->step.batch)
+        spt_print_labelled(
+            "waits", spt_waits_text(a->step.batch, running, text, sizeof text));
+    snprintf(text, sizeof text,
+             "D = %d, %.2f times plain decoding (the fastest; of lengths "
+             "within 0.5 %% of it the shortest)",
              a->pick.draft_length, a->pick.speedup);
     spt_print_labelled("choice", text);
     print_lengths(a);
@@ -339,11 +372,13 @@ static cJSON *account_json(const account *a)
     cJSON_AddStringToObject(o, "model", a->step.target->name);
     cJSON_AddStringToObject(o, "drafter", a->drafter->name);
     cJSON_AddStringToObject(o, "workload", a->workload);
-    spt_deployment_json(&a->survey->board, &a->survey->input.where, o);
+    spt_survey_json(a->survey, o);
     cJSON_AddNumberToObject(o, "batch", a->step.batch);
     cJSON_AddNumberToObject(o, "context", a->step.context);
     cJSON_AddNumberToObject(o, "draft_length", a->pick.draft_length);
     spt_json_add4(o, "speedup", a->pick.speedup);
+    spt_json_add4(o, "running",
+                  spt_step_running(&a->step, a->drafter, a->pick.draft_length));
     cJSON *lengths = cJSON_AddArrayToObject(o, "lengths");
     for (int i = 0; i < a->count; i++)
         cJSON_AddItemToArray(lengths, length_json(&a->lengths[i]));
@@ -355,6 +390,12 @@ static cJSON *account_json(const account *a)
     add_flip(flips, "context", a->context);
     add_flip(flips, "acceptance_down", a->worse);
     add_flip(flips, "acceptance_up", a->better);
+    if (a->step.target->moe_layers) {
+        cJSON *independent = cJSON_AddObjectToObject(flips, "experts_apart");
+        cJSON_AddNumberToObject(independent, "draft_length",
+                                a->independent.draft_length);
+        spt_json_add4(independent, "speedup", a->independent.speedup);
+    }
     if (a->gate.known) {
         cJSON *gate = cJSON_AddObjectToObject(o, "gate");
         cJSON_AddNumberToObject(gate, "draft_length", a->gate.draft_length);

@@ -1,9 +1,17 @@
 #include "survey_command.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "deployment.h"
 #include "show.h"
+
+static bool same_ints(const spt_ints *a, const spt_ints *b)
+{
+    return a->count == b->count &&
+           memcmp(a->values, b->values, (size_t)a->count * sizeof *a->values) ==
+               0;
+}
 
 int spt_survey_main(const spt_survey_command *c, int argc, char **argv)
 {
@@ -28,9 +36,12 @@ int spt_survey_main(const spt_survey_command *c, int argc, char **argv)
         .options = options,
         .count = c->n_own + (int)(sizeof shared / sizeof *shared),
     };
+    const spt_ints batches = o->batches, contexts = o->contexts;
     int code = spt_options(&usage, argc, argv, NULL);
     if (code >= 0)
         return code;
+    o->usual_loads =
+        same_ints(&batches, &o->batches) && same_ints(&contexts, &o->contexts);
     spt_error err = {0};
     static spt_survey survey;
     spt_status status = spt_survey_open(&survey, o, false, &err);
@@ -49,12 +60,34 @@ spt_status spt_survey_begin(spt_survey *s, const char *workload, spt_error *err)
     return spt_survey_workload(s, workload, err);
 }
 
+/* Tokens that a CTA reads: the same in all kernels of an answer. */
+static int chunk_of(const spt_survey *s)
+{
+    return s->kernels.configs[0].chunk;
+}
+
 void spt_survey_print_where(const spt_survey *s)
 {
     spt_labelled lines[SPT_DEPLOYMENT_LINES];
-    int n = spt_deployment_lines(&s->input.where, lines);
+    int n = spt_deployment_lines(&s->target, &s->input.where, lines);
     for (int i = 0; i < n; i++)
         spt_print_labelled(lines[i].label, lines[i].text);
+    char text[200];
+    if (!s->kernels.count)
+        return;
+    snprintf(text, sizeof text, "of KV chunks of %d tokens, one size for %s",
+             chunk_of(s),
+             s->options->usual_loads
+                 ? "the usual loads (batch 1 to 64, context 1k to 32k)"
+                 : "the loads asked for: others may take another");
+    spt_print_labelled("kernels", text);
+}
+
+void spt_survey_json(const spt_survey *s, cJSON *object)
+{
+    spt_deployment_json(&s->board, &s->target, &s->input.where, object);
+    if (s->kernels.count)
+        cJSON_AddNumberToObject(object, "chunk", chunk_of(s));
 }
 
 void spt_survey_print_times(const spt_survey *s)

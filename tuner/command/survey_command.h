@@ -5,6 +5,8 @@
 #ifndef SPT_SURVEY_COMMAND_H
 #define SPT_SURVEY_COMMAND_H
 
+#include <cJSON.h>
+
 #include "survey.h"
 
 /* What is asked beside the survey's options. */
@@ -32,8 +34,10 @@ int spt_survey_main(const spt_survey_command *command, int argc, char **argv);
 spt_status spt_survey_begin(spt_survey *survey, const char *workload,
                             spt_error *err);
 
-/* Engine, boards and power, where they are not the usual. */
+/* Engine, boards and power, where they are not the usual; what is assumed of
+   experts; the kernels' chunk. */
 void spt_survey_print_where(const spt_survey *survey);
+void spt_survey_json(const spt_survey *survey, cJSON *object);
 /* "times   modelled with ...". */
 void spt_survey_print_times(const spt_survey *survey);
 

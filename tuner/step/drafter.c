@@ -228,11 +228,12 @@ double spt_drafter_weight_bytes(const spt_drafter *d, const spt_target *t)
 }
 
 double spt_drafter_sequence_bytes(const spt_drafter *d, const spt_target *t,
-                                  double element_bytes, double context)
+                                  double element_bytes, double context,
+                                  int boards)
 {
+    const spt_target *l = spt_drafter_layer(d, t);
     if (d->method == SPT_METHOD_EXTERNAL)
-        return spt_target_sequence_bytes(&d->model, element_bytes, context);
-    return d->layers *
-           spt_target_kv_bytes(spt_drafter_layer(d, t), element_bytes) *
-           context;
+        return spt_target_shared_bytes(l, element_bytes, context, boards);
+    return d->layers * spt_target_kv_bytes(l, element_bytes) * context *
+           spt_target_kv_copies(l, boards);
 }

@@ -55,11 +55,13 @@ const spt_target *spt_drafter_layer(const spt_drafter *drafter,
 double spt_drafter_layer_params(const spt_drafter *drafter,
                                 const spt_target *target);
 
-/* Weights that the drafter adds to the board, and KV bytes per token. */
+/* Weights that the drafter adds, and the KV bytes of a sequence, copies on
+   boards that share its layers included. */
 double spt_drafter_weight_bytes(const spt_drafter *drafter,
                                 const spt_target *target);
 double spt_drafter_sequence_bytes(const spt_drafter *drafter,
                                   const spt_target *target,
-                                  double element_bytes, double context);
+                                  double element_bytes, double context,
+                                  int boards);
 
 #endif

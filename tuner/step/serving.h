@@ -75,6 +75,9 @@ typedef struct spt_load {
     spt_link link;
 } spt_load;
 
+/* Sequences that the engine's share of the memory has room for; under 1 it
+   does not start. INFINITY where it does not count. */
+double spt_serving_room(const spt_load *load, int draft_length);
 /* Sequences that run side by side; what does not fit waits. At least 1. */
 double spt_serving_running(const spt_load *load, int draft_length);
 

@@ -76,10 +76,10 @@ static void add_experts(work *w, const spt_load *l, const spt_target *t,
 
 /* KV of the context, linear states, and attention's own arithmetic. */
 static void add_context(work *w, const spt_load *l, const spt_target *t,
-                        double running, double rows)
+                        int boards, double running, double rows)
 {
     double window = fmin((double)t->window, l->context);
-    double kv = spt_target_sequence_bytes(t, l->kv_bytes, l->context);
+    double kv = spt_target_shared_bytes(t, l->kv_bytes, l->context, boards);
     double fixed = spt_target_sequence_bytes(t, l->kv_bytes, 0);
     w->kv += running * (kv - fixed) + fixed * (running + rows);
     w->flop += 4 * rows * (double)(t->q_heads * t->head_dim) *
@@ -163,7 +163,7 @@ typedef struct forward_work {
 } forward_work;
 
 static void add_model(forward_work *f, const spt_load *l, const spt_target *t,
-                      double running, double rows)
+                      int boards, double running, double rows)
 {
     add_weights(&f->of[SPT_TERM_WEIGHTS], l, spt_target_mixer_params(t),
                 t->attention_bits, rows);
@@ -174,7 +174,7 @@ static void add_model(forward_work *f, const spt_load *l, const spt_target *t,
     if (t->experts)
         add_experts(&f->of[SPT_TERM_EXPERTS], l, t, (double)t->moe_layers,
                     running, rows);
-    add_context(&f->of[SPT_TERM_KV], l, t, running, rows);
+    add_context(&f->of[SPT_TERM_KV], l, t, boards, running, rows);
 }
 
 /* A forward of target or draft model, by terms; layer_us: of its engine's
@@ -187,7 +187,7 @@ static void forward_terms(const spt_load *l, const spt_target *t, int boards,
     work all = {0};
     double alone[SPT_TERM_COUNT] = {0}, sum = 0;
     double host = t == l->target ? away(l) : 0;
-    add_model(&f, l, t, running, rows);
+    add_model(&f, l, t, boards, running, rows);
     for (int i = 0; i < SPT_TERM_COUNT; i++) {
         all.bytes += f.of[i].bytes;
         all.kv += f.of[i].kv;
@@ -257,7 +257,8 @@ static double pass_us(const spt_load *l, double running, double rows)
     }
     add_weights(&w, l, params, mtp ? t->layer_bits : e->draft_bits, rows);
     add_weights(&w, l, d->vocab * h, mtp ? t->head_bits : e->draft_bits, rows);
-    w.kv += running * spt_drafter_sequence_bytes(d, t, l->kv_bytes, l->context);
+    w.kv += running * spt_drafter_sequence_bytes(d, t, l->kv_bytes, l->context,
+                                                 l->boards);
     return work_us(&w, l, l->boards, mtp ? away(l) : 0) + e->draft_us +
            reduce_us(l, l->boards, rows, h);
 }
@@ -291,7 +292,8 @@ static double block_us(const spt_load *l, double running, int draft_length)
                 d->layers * spt_drafter_layer_params(d, t) + d->taps * h * h,
                 e->draft_bits, rows);
     add_weights(&w, l, d->vocab * h, t->head_bits, rows);
-    w.kv += running * spt_drafter_sequence_bytes(d, t, l->kv_bytes, l->context);
+    w.kv += running * spt_drafter_sequence_bytes(d, t, l->kv_bytes, l->context,
+                                                 l->boards);
     add_weights(&rank, l, d->rank * d->vocab, 16, running);
     double serial = d->rank > 0 ? work_us(&rank, l, 1, 0) + e->layer_us : 0;
     return work_us(&w, l, l->boards, 0) + e->block_us +
@@ -331,24 +333,30 @@ double spt_serving_restore_us(const spt_load *l, double running,
                         e->step_us);
 }
 
-double spt_serving_running(const spt_load *l, int draft_length)
+double spt_serving_room(const spt_load *l, int draft_length)
 {
     const spt_serving *e = l->serving;
     const spt_drafter *d = draft_length ? l->drafter : NULL;
     if (e->memory_use <= 0)
-        return l->batch;
+        return INFINITY;
     double sequence =
-        spt_target_sequence_bytes(l->target, l->kv_bytes, l->context);
+        spt_target_shared_bytes(l->target, l->kv_bytes, l->context, l->boards);
     double room =
         (l->board->memory_bytes * e->memory_use - e->reserve_gb * 1e9) *
             all_boards(l) -
         l->target->weight_bytes;
     if (d) {
         room -= spt_drafter_weight_bytes(d, l->target);
-        sequence +=
-            spt_drafter_sequence_bytes(d, l->target, l->kv_bytes, l->context);
+        sequence += spt_drafter_sequence_bytes(
+            d, l->target, l->kv_bytes, l->context,
+            d->method == SPT_METHOD_EXTERNAL ? 1 : l->boards);
     }
-    return fmin(l->batch, fmax(1, room / sequence));
+    return room / sequence;
+}
+
+double spt_serving_running(const spt_load *l, int draft_length)
+{
+    return fmin(l->batch, fmax(1, spt_serving_room(l, draft_length)));
 }
 
 /* Speculation may go by fewer sequences than plain decoding does. */

@@ -500,6 +500,8 @@ double spt_step_tree_draft_us(const spt_step *step, const spt_drafter *d,
         return draft_us(s, d, tree);
     spt_step there = *s;
     there.board = s->where.draft_board;
+    if (s->where.draft_kernels)
+        there.kernels = s->where.draft_kernels;
     there.where = (spt_deployment){.serving = s->where.serving};
     return draft_us(&there, d, tree) + link_us(s, d, tree->depth);
 }

@@ -26,6 +26,7 @@ typedef struct spt_deployment {
     const spt_serving *serving; /* the engine; NULL = spectune */
     int boards; /* that share every layer (tensor-parallel); 0 = 1 */
     const spt_board *draft_board; /* of the drafter; NULL = the target's */
+    const spt_kernels *draft_kernels; /* for it; NULL = the target's */
     int stages; /* that the layers are split into, each `boards`; 0 = 1 */
     double link_us; /* to the draft board, and between stages, one way */
     double link_gbps; /* between boards; 0 = the board's own link */
@@ -92,9 +93,17 @@ spt_footprint spt_step_footprint(const spt_step *step,
                                  const spt_drafter *drafter, int draft_length);
 double spt_step_memory_bytes(const spt_step *step, const spt_drafter *drafter,
                              int draft_length);
-/* Whether that fits these boards, and the drafter its own. */
+/* Of the batch, those that run side by side: in engines sequences that find no
+   room for their KV wait, and times are those of everyone's turn. */
+double spt_step_running(const spt_step *step, const spt_drafter *drafter,
+                        int draft_length);
+/* Whether so many bytes fit these boards, and the drafter its own; in an
+   engine, whether it has room for a sequence. */
 bool spt_step_fits(const spt_step *step, const spt_drafter *drafter,
-                   double memory_bytes);
+                   int draft_length, double memory_bytes);
+/* "x of y GB", of what boards or engine have; text. */
+const char *spt_step_room_text(const spt_step *step, double memory_bytes,
+                               char *text, size_t size);
 
 /* Reading `context` tokens of one prompt: the target, and what the drafter
    adds (its own pass over them; 0 for n-gram). */

@@ -2,6 +2,7 @@
  * Memory of a step, and reading a prompt.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "step.h"
 
@@ -20,15 +21,27 @@ static double drafter_bytes(const spt_step *s, const spt_drafter *d,
 {
     return spt_drafter_weight_bytes(d, s->target) +
            s->batch *
-               spt_drafter_sequence_bytes(d, s->target, s->kv_bytes, tokens);
+               spt_drafter_sequence_bytes(d, s->target, s->kv_bytes, tokens, 1);
 }
 
-/* Sequences that are held at once. */
-static double held(const spt_step *s, const spt_drafter *d, int draft_length)
+/* Boards that share the drafter: engines keep a smaller model on one. */
+static int draft_boards(const spt_step *s, const spt_drafter *d)
+{
+    bool alone = s->where.serving && d->method == SPT_METHOD_EXTERNAL;
+    return alone ? 1 : spt_step_boards(s);
+}
+
+static spt_load load_here(const spt_step *s, const spt_drafter *d)
+{
+    return spt_step_load(s, s->where.draft_board ? NULL : d);
+}
+
+double spt_step_running(const spt_step *s, const spt_drafter *d,
+                        int draft_length)
 {
     if (!s->where.serving)
         return s->batch;
-    spt_load l = spt_step_load(s, s->where.draft_board ? NULL : d);
+    spt_load l = load_here(s, d);
     return spt_serving_running(&l, draft_length);
 }
 
@@ -54,11 +67,12 @@ spt_footprint spt_step_footprint(const spt_step *s, const spt_drafter *d,
                                  int draft_length)
 {
     const spt_target *t = s->target;
-    double batch = held(s, d, draft_length);
+    double batch = spt_step_running(s, d, draft_length);
+    int boards = spt_step_boards(s);
     double tokens = s->context + 1 + draft_length;
     spt_footprint m = {
         .target = t->weight_bytes,
-        .kv = batch * spt_target_sequence_bytes(t, s->kv_bytes, tokens),
+        .kv = batch * spt_target_shared_bytes(t, s->kv_bytes, tokens, boards),
         .rest = rest_bytes(s, batch * (1 + draft_length), draft_length)};
     /* A linear state per row that may be kept. */
     if (t->linear_layers)
@@ -66,8 +80,8 @@ spt_footprint spt_step_footprint(const spt_step *s, const spt_drafter *d,
             batch * draft_length * spt_target_sequence_bytes(t, s->kv_bytes, 0);
     if (d && draft_length > 0 && !s->where.draft_board) {
         m.drafter = spt_drafter_weight_bytes(d, t);
-        m.draft_kv =
-            batch * spt_drafter_sequence_bytes(d, t, s->kv_bytes, tokens);
+        m.draft_kv = batch * spt_drafter_sequence_bytes(
+                                 d, t, s->kv_bytes, tokens, draft_boards(s, d));
     }
     return m;
 }
@@ -83,14 +97,31 @@ double spt_step_memory_bytes(const spt_step *s, const spt_drafter *d,
     return bytes;
 }
 
-bool spt_step_fits(const spt_step *s, const spt_drafter *d, double memory_bytes)
+bool spt_step_fits(const spt_step *s, const spt_drafter *d, int draft_length,
+                   double memory_bytes)
 {
     const spt_board *other = s->where.draft_board;
     bool there = !other || !d ||
                  drafter_bytes(s, d, s->context) + reserve_bytes(s) <=
                      other->memory_bytes;
+    if (s->where.serving) {
+        spt_load l = load_here(s, d);
+        there = there && spt_serving_room(&l, draft_length) >= 1;
+    }
     return there && memory_bytes <= s->board->memory_bytes *
                                         spt_deployment_boards(&s->where);
+}
+
+const char *spt_step_room_text(const spt_step *s, double memory_bytes,
+                               char *text, size_t size)
+{
+    const spt_serving *e = s->where.serving;
+    bool share = e && e->memory_use > 0;
+    double bytes = s->board->memory_bytes * spt_deployment_boards(&s->where) *
+                   (share ? e->memory_use : 1);
+    snprintf(text, size, "%.1f of %.1f GB%s%s", memory_bytes / 1e9, bytes / 1e9,
+             share ? " that are left to " : "", share ? e->name : "");
+    return text;
 }
 
 /* Matrix work of a prompt: weights times tokens, and attention's triangle. */

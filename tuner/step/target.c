@@ -192,11 +192,26 @@ double spt_target_sequence_bytes(const spt_target *t, double element_bytes,
            (double)t->linear_layers * linear_state_bytes(t);
 }
 
+double spt_target_kv_copies(const spt_target *t, int boards)
+{
+    double heads = (double)t->kv_heads;
+    return boards > 1 ? boards * ceil(heads / boards) / heads : 1;
+}
+
+double spt_target_shared_bytes(const spt_target *t, double element_bytes,
+                               double context, int boards)
+{
+    double fixed = spt_target_sequence_bytes(t, element_bytes, 0);
+    double kv = spt_target_sequence_bytes(t, element_bytes, context) - fixed;
+    return kv * spt_target_kv_copies(t, boards) + fixed;
+}
+
 double spt_target_experts_touched(const spt_target *t, double sequences,
                                   double rows_each)
 {
     double e = (double)t->experts;
-    double rows = sequences * pow(rows_each, 0.7);
+    double usual = SPT_EXPERTS_EXPONENT, own = t->experts_exponent;
+    double rows = sequences * pow(rows_each, own > 0 ? own : usual);
     if (e <= 0)
         return 0;
     return e * (1 - pow(1 - (double)t->experts_per_token / e, rows));

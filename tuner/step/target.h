@@ -42,6 +42,7 @@ typedef struct spt_target {
 
     /* Mixture of experts; experts 0 = dense. */
     int64_t experts, experts_per_token, expert_ffn, shared_ffn, moe_layers;
+    double experts_exponent; /* of rows of one sequence; 0 = the usual one */
 
     /* Linear attention (gated delta rule and the like). */
     int64_t linear_k_heads, linear_v_heads, linear_k_dim, linear_v_dim,
@@ -116,13 +117,23 @@ double spt_target_expert_params(const spt_target *target);
 double spt_target_kv_bytes(const spt_target *target, double element_bytes);
 double spt_target_sequence_bytes(const spt_target *target, double element_bytes,
                                  double context);
+/* How often boards that share every layer hold the KV: more boards than KV
+   heads hold copies, of latent attention one each. And the bytes of a sequence
+   on all of them. */
+double spt_target_kv_copies(const spt_target *target, int boards);
+double spt_target_shared_bytes(const spt_target *target, double element_bytes,
+                               double context, int boards);
 
 /*
  * Experts that a step touches in one layer with so many rows of each of the
- * sequences. Sequences route independently; rows of one sequence share
- * experts, and count as rows_each^0.7 of them (fitted: gpt-oss-120b
- * with EAGLE-3 on H100, DeepSeek-R1 with MTP on B200).
+ * sequences. Sequences route independently; rows of one sequence share experts
+ * and count as rows_each^exponent of them. Assumed, from two sides: rates of
+ * gpt-oss-120b with EAGLE-3 on H100 and of DeepSeek-R1 with MTP on B200 fit
+ * 0.7; and Cohere count 2.5 times one row's experts in four rows of a sequence,
+ * 31 % fewer than independent rows touch (cohere.com/blog, "Why MoE models get
+ * more from speculative decoding", 2026-04-21), where 0.7 says 2.5.
  */
+#define SPT_EXPERTS_EXPONENT 0.7
 double spt_target_experts_touched(const spt_target *target, double sequences,
                                   double rows_each);
 

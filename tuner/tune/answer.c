@@ -145,6 +145,7 @@ static void add_choice(cJSON *list, const spt_choose_input *in,
 #include "memory_parts.def"
 #undef SPT_MEMORY_PART
     cJSON_AddBoolToObject(o, "fits", c->fits);
+    spt_json_add4(o, "running", c->running);
     cJSON_AddStringToObject(o, "evidence", c->evidence);
     if (*c->reason)
         cJSON_AddStringToObject(o, "reason", c->reason);
@@ -191,7 +192,7 @@ spt_status spt_answer_json(const spt_choose_input *in, const spt_choices *ch,
     cJSON_AddNumberToObject(heads, "group", (double)(t->q_heads / t->kv_heads));
     cJSON_AddNumberToObject(object, "head_dim", (double)t->head_dim);
     cJSON_AddStringToObject(object, "kv_dtype", in->kv_dtype);
-    spt_deployment_json(in->board, &in->where, object);
+    spt_deployment_json(in->board, t, &in->where, object);
     add_model(object, t);
     add_drafters(object, in);
     cJSON *rule = cJSON_AddObjectToObject(object, "rule");
@@ -247,10 +248,11 @@ static void print_field(FILE *out, const ink *i, const char *label,
     fputc('\n', out);
 }
 
-static void print_deployment(FILE *out, const ink *i, const spt_deployment *w)
+static void print_deployment(FILE *out, const ink *i, const spt_target *t,
+                             const spt_deployment *w)
 {
     spt_labelled lines[SPT_DEPLOYMENT_LINES];
-    int n = spt_deployment_lines(w, lines);
+    int n = spt_deployment_lines(t, w, lines);
     for (int k = 0; k < n; k++)
         print_field(out, i, lines[k].label, lines[k].text);
 }
@@ -282,7 +284,7 @@ static void print_head(FILE *out, const ink *i, const spt_choose_input *in)
             text + used, sizeof text - used, "%s %s", c ? "," : "",
             spt_tokens_text(in->contexts[c], context, sizeof context));
     print_field(out, i, "load", text);
-    print_deployment(out, i, &in->where);
+    print_deployment(out, i, t, &in->where);
 }
 
 static void print_drafters(FILE *out, const ink *i, const spt_choose_input *in)
@@ -470,6 +472,29 @@ static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
     fprintf(out, "%s", i->off);
 }
 
+/* Loads of which an engine runs a part at a time. */
+static void print_waits(FILE *out, const ink *i, const spt_choices *ch,
+                        const spt_drafter *drafter)
+{
+    char text[200], line[280], context[24];
+    const spt_choice *said = NULL;
+    fprintf(out, "%s", i->dim);
+    for (size_t k = 0; k < ch->count; k++) {
+        const spt_choice *c = &ch->list[k];
+        bool again =
+            said && said->batch == c->batch && said->context == c->context;
+        if (c->drafter != drafter || !c->known || again ||
+            c->running >= c->batch)
+            continue;
+        said = c;
+        snprintf(line, sizeof line, "batch %d, %s: %s", c->batch,
+                 spt_tokens_text(c->context, context, sizeof context),
+                 spt_waits_text(c->batch, c->running, text, sizeof text));
+        print_field(out, &plain_ink, "  waits", line);
+    }
+    fprintf(out, "%s", i->off);
+}
+
 /* One line for each load that has a tree's length; else why there is none. */
 static void print_trees(FILE *out, const ink *i, const spt_choose_input *in,
                         const spt_choices *ch, const spt_drafter *drafter)
@@ -519,6 +544,7 @@ static void print_choices(FILE *out, const ink *i, const spt_choose_input *in,
         print_choice(out, i, &ch->list[k]);
     }
     if (any) {
+        print_waits(out, i, ch, drafter);
         print_use(out, i, in, ch, drafter);
         print_trees(out, i, in, ch, drafter);
     }
@@ -563,6 +589,8 @@ void spt_answer_print(FILE *out, const spt_choose_input *in,
                     ? spt_times_text(in->board, &in->where, text, sizeof text)
                     : evidence);
     print_field(out, &plain_ink, "speed", "E[L] x target / (draft + verify)");
+    print_field(out, &plain_ink, "D",
+                "the fastest; of lengths within 0.5 % of it the shortest");
     print_field(out, &plain_ink, "alike",
                 "draft lengths that the model cannot tell from D");
 }

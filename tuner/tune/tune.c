@@ -344,11 +344,7 @@ spt_status spt_tune_run(const spt_tune_input *in, spt_tune *t, spt_error *err)
     spt_survey *s = &t->survey;
     if (spt_survey_other_engine(s->options))
         return spt_choose(&s->input, &t->choices, err);
-    if (s->target.kv_rank)
-        return spt_fail(err, SPT_E_UNSUPPORTED,
-                        "%s: no kernel for latent attention yet; --engine "
-                        "answers for an engine that has one",
-                        s->target.name);
+    SPT_TRY(spt_survey_check_attention(s, err));
     spt_problem problem = spt_survey_problem(s, in->page_size);
     SPT_TRY(open_gpu(in, t, err));
     tell(in, "compiling", 0, 0);
@@ -357,6 +353,7 @@ spt_status spt_tune_run(const spt_tune_input *in, spt_tune *t, spt_error *err)
     if (t->measures)
         SPT_TRY(measure(in, t, &problem, err));
     SPT_TRY(take_offer(t, err));
+    SPT_TRY(spt_survey_pick_draft_kernels(s, err));
     return spt_choose(&s->input, &t->choices, err);
 }
 
