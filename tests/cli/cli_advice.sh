@@ -23,8 +23,14 @@ is "speedup = E[L] x target / (draft + verify)" "$(query \
     'all(d.methods, function(m) return m.draft_length == null or math.abs(
          m.expected_length * m.target_us / (m.draft_us + m.verify_us)
          / m.speedup - 1) < 0.002 end)')" true
+is "memory holds the drafter, table or not" "$(query \
+    'd.methods[1].memory_bytes - d.methods[6].memory_bytes >=
+         d.methods[1].weight_bytes')" true
 try methods --arch sm90 --model qwen3-8b
 fits methods
+try methods --board rtx_5090 --model qwen3.8-27b --weights q4_k_m \
+    --engine llama.cpp
+has "what a rejection restores is said" "$out" "restores"
 try methods --arch sm90 --heads 64/8 --batch 64 --context 32768
 has "what does not fit is said without a table too" "$out" "does not fit"
 refused "a workload that no table has" 2 "--workload poetry" \
@@ -77,6 +83,11 @@ is "the block is the drafts and the anchor" "$(query \
     true
 try codesign --arch sm90 --q-heads 64
 fits codesign
+try codesign --board h100_sxm --model gpt-oss-120b --q-heads 64 --batch 1 \
+    --context 8192 --json
+is "past its window a token takes 2 x 8 x 64 numbers in 18 layers" "$(query \
+    'd.designs[4].kv_heads .. " " .. d.designs[4].kv_token_bytes')" "8 36864"
+is "and acceptance is its own" "$(query d.workload)" mixed
 try codesign --arch sm90 --q-heads 1024 --json
 is "groups that no kernel has are left out" \
     "$(query 'all(d.designs, function(x) return x.group <= 128 end)')" true
@@ -126,7 +137,15 @@ has "sequences that wait in an engine are counted" "$out" \
     "of 256 sequences find room"
 try why "${crowd[@]}" --workload chat
 has "by why too" "$out" "of 256 sequences find room"
-has "no larger batch runs" "$out" "no larger one that fits"
+has "no larger batch runs" "$out" "the same for every larger one that fits"
+has "the data set of the acceptance is named" "$out" "on MT-bench"
+try why "${crowd[@]}" --workload chat --batch 64 --json
+is "no term falls as drafts grow" "$(query 'all({"weights", "attention"},
+    function(t) local before = 0
+        return all(d.lengths, function(l)
+            local grows = l.terms_us[t] >= before
+            before = l.terms_us[t]
+            return grows end) end)')" true
 latent=(--board b200_sxm --model deepseek-r1 --engine sglang)
 try "${latent[@]}" --tp 8 --drafter mtp --batch 4 --context 8192 --json
 is "latent KV is held by every board" "$(query 'd.kv_copies')" 8
@@ -136,11 +155,24 @@ is "4 x (8192 + 1 + D) tokens of 70272 bytes, eight times" "$(query \
 refused "an engine's share of the memory that holds no sequence" 1 "not fit" \
     why "${latent[@]}" --drafter mtp --workload mixed --tp 4 --batch 64 \
     --context 32768
-try why "${latent[@]}" --drafter mtp --workload mixed --tp 8 --json
+refused "our own kernels lack latent attention" 1 "--engine answers" \
+    why --board b200_sxm --model deepseek-r1
+try why "${latent[@]}" --drafter mtp --tp 8 --json
+is "the workload is one that there is a table for" "$(query d.workload)" mixed
 is "what experts are assumed to share is named" \
     "$(query 'd.experts_exponent')" 0.7
 is "and what rows that share none would change" "$(query \
     'd.flips.experts_apart.speedup < d.speedup')" true
+refused "workloads that there are tables for are named" 2 "--workload code" \
+    why --arch sm90 --model llama-3.1-8b --workload mixed
+try --board h200_sxm --model qwen3-30b-a3b --engine vllm --drafter eagle3 \
+    --batch 64 --context 1024 --json
+is "every prompt of a batch is won back" "$(query 'all(d.choices, function(c)
+    return c.draft_length == null or math.abs(64 * c.draft_prefill_us /
+        (c.target_us - c.target_us / c.speedup) - c.break_even_tokens) < 2
+    end)')" true
+try --board h200_sxm --model qwen3-30b-a3b --engine vllm --drafter eagle3
+has "data sets that were not taken are named" "$out" "taken: MATH500"
 refused "no table for the drafter" 2 "--drafter mtp" \
     why --arch sm90 --model llama-3.1-8b --drafter mtp
 refused "what does not fit" 1 "does not fit" \

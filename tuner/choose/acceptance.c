@@ -363,6 +363,33 @@ const spt_table *spt_acceptance_find(const spt_acceptance *a,
     return best;
 }
 
+static bool same_key(const spt_table *a, const spt_table *b)
+{
+    return strcmp(a->method, b->method) == 0 &&
+           strcmp(a->drafter, b->drafter) == 0 &&
+           strcmp(a->target, b->target) == 0 &&
+           strcmp(a->workload, b->workload) == 0;
+}
+
+const char *spt_table_text(const spt_acceptance *a, const spt_table *table,
+                           char *text, size_t size)
+{
+    bool stated = strcmp(table->words, "not stated") != 0;
+    int used = snprintf(text, size, "%s with %s on %s", table->drafter,
+                        table->target, stated ? table->words : "unnamed texts");
+    const char *join = " (not taken: ";
+    for (size_t i = 0; i < a->count; i++)
+        if (&a->tables[i] != table && same_key(&a->tables[i], table) &&
+            (size_t)used < size) {
+            used += snprintf(text + used, size - (size_t)used, "%s%s", join,
+                             a->tables[i].words);
+            join = ", ";
+        }
+    if (*join == ',' && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ")");
+    return text;
+}
+
 size_t spt_acceptance_workloads(const spt_acceptance *a, const char **out,
                                 size_t max)
 {

@@ -72,6 +72,11 @@ const spt_table *spt_acceptance_find(const spt_acceptance *acceptance,
                                      const char *method, const char *drafter,
                                      const char *target, const char *workload);
 
+/* "drafter with target on data set": a table, and the other data sets of its
+   key that were not taken; text. */
+const char *spt_table_text(const spt_acceptance *acceptance,
+                           const spt_table *table, char *text, size_t size);
+
 /* Workload words that tables use, in the order of first appearance. */
 size_t spt_acceptance_workloads(const spt_acceptance *acceptance,
                                 const char **workloads, size_t max);

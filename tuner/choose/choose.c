@@ -167,7 +167,8 @@ static void find_alike(const cell *c, const drafted *t, const spt_table *table,
         }
 }
 
-/* From which answer on a drafter's pass over the prompt is won back. */
+/* From which answer on a drafter's pass over every sequence's prompt is won
+   back: each of them has one, while a step serves all. */
 static void weigh_prefill(const cell *c, const drafted *t,
                           const spt_table *table, spt_choice *choice)
 {
@@ -178,16 +179,17 @@ static void weigh_prefill(const cell *c, const drafted *t,
     choice->draft_prefill_us =
         spt_step_draft_prefill_us(&c->step, choice->drafter);
     double won = c->verify_us[0] - 1 / rate(c, t, table, d);
-    choice->break_even = won > 0 ? choice->draft_prefill_us / won : 0;
+    choice->break_even =
+        won > 0 ? choice->batch * choice->draft_prefill_us / won : 0;
 }
 
 /* What stopping early could gain and lose. */
 static void weigh_gate(const cell *c, const drafted *t, const spt_table *table,
                        int max, spt_choice *choice)
 {
-    const spt_gate_times times = {
-        c->verify_us, t->draft_us,
-        spt_drafter_is_block(choice->drafter->method)};
+    const spt_gate_times times = {c->verify_us, t->draft_us,
+                                  spt_drafter_is_block(choice->drafter->method),
+                                  choice->batch};
     int longest = 0;
     while (longest < max && t->fits[longest + 1])
         longest++;

@@ -61,8 +61,9 @@ typedef struct spt_choice {
     spt_footprint memory; /* its parts */
     bool fits;
     double running; /* sequences of the batch side by side; others wait */
-    /* Reading the prompt; what the drafter adds to it; tokens of an answer
-       from which on speculation pays for that (0 without drafts). */
+    /* Reading one prompt; what the drafter adds to it; tokens of each answer
+       from which on speculation pays for that of all prompts of the batch (0
+       without drafts). */
     double prefill_us, draft_prefill_us, break_even;
     spt_gate gate; /* what stopping early could do */
     spt_tree_choice tree; /* the best draft tree beside it */

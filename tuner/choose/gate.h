@@ -14,13 +14,14 @@
 typedef struct spt_gate_times {
     const double *verify_us, *draft_us;
     bool block; /* drafts come all at once: stopping saves verification only */
+    int batch; /* sequences that share the passes */
 } spt_gate_times;
 
 /*
- * Tokens per microsecond, at least and at most, of any gate over drafts of up
- * to draft_length: one that stops at k verifies k, and has drafted k + 1 to see
- * that the last one is not worth it. False where the table does not know
- * survival by position.
+ * Tokens per microsecond and sequence, at least and at most, of any gate over
+ * drafts of up to draft_length. The best one stops before the draft that will
+ * not be kept; a bad one that stops at k has drafted k + 1 to see it. False
+ * where the table does not know survival by position.
  */
 bool spt_gate_rates(const spt_table *table, int draft_length,
                     const spt_gate_times *times, double *least, double *most);

@@ -295,6 +295,36 @@ spt_status spt_survey_pick_kernels(spt_survey *s, spt_error *err)
     return spt_survey_pick_draft_kernels(s, err);
 }
 
+static bool has_table(const spt_survey *s, const spt_drafter *d,
+                      const char *workload)
+{
+    bool borrowed;
+    return spt_choose_table(&s->input, d, workload, &borrowed) != NULL;
+}
+
+const char *spt_survey_usual_workload(const spt_survey *s)
+{
+    for (size_t w = 0; w < s->input.n_workloads; w++)
+        for (size_t d = 0; d < s->input.n_drafters; d++)
+            if (has_table(s, &s->drafters[d], s->workloads[w]))
+                return s->workloads[w];
+    return "code";
+}
+
+const char *spt_survey_workloads_of(const spt_survey *s, const spt_drafter *d,
+                                    char *text, size_t size)
+{
+    const char *all[SPT_LIST_MAX];
+    size_t n = spt_acceptance_workloads(&s->acceptance, all, SPT_LIST_MAX);
+    size_t used = 0;
+    *text = 0;
+    for (size_t w = 0; w < n && used < size; w++)
+        if (has_table(s, d, all[w]))
+            used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                     used ? ", " : "", all[w]);
+    return text;
+}
+
 spt_status spt_survey_workload(spt_survey *s, const char *workload,
                                spt_error *err)
 {

@@ -89,6 +89,13 @@ spt_problem spt_survey_problem(const spt_survey *survey, int page_size);
 size_t spt_survey_cells(const spt_survey *survey,
                         spt_cell cells[SPT_LIST_MAX * SPT_LIST_MAX]);
 
+/* The workload of who names none: code, else the first that a drafter has a
+   table for; and all that have one for a drafter, as a list of words. */
+const char *spt_survey_usual_workload(const spt_survey *survey);
+const char *spt_survey_workloads_of(const spt_survey *survey,
+                                    const spt_drafter *drafter, char *text,
+                                    size_t size);
+
 /* Leaves one workload of the tables to choose for; any other is SPT_E_USAGE
    with the list. */
 spt_status spt_survey_workload(spt_survey *survey, const char *workload,

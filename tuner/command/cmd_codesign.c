@@ -26,11 +26,11 @@ typedef struct job {
 /* One design on one load. */
 typedef struct design {
     int kv_heads, group;
-    double token_bytes; /* KV of a token in all layers */
+    double token_bytes; /* KV of one token more, past full windows */
     spt_rule rule;
     double rule_speedup; /* at the published length; negative: unknown */
     spt_pick pick;
-    int rows; /* that the pick's draft block fills, in steps of 8 */
+    int rows; /* of the pick's draft block */
     double target_us, verify_us, draft_us;
 } design;
 
@@ -88,8 +88,10 @@ static void weigh(const job *j, int batch, int64_t context, design *d)
     const char *evidence;
     d->kv_heads = (int)s->target.kv_heads;
     d->group = (int)(s->target.q_heads / s->target.kv_heads);
-    d->token_bytes = spt_target_kv_bytes(&s->target, s->input.kv_bytes) *
-                     (double)(s->target.full_layers + s->target.window_layers);
+    d->token_bytes = spt_target_sequence_bytes(&s->target, s->input.kv_bytes,
+                                               (double)context + 1) -
+                     spt_target_sequence_bytes(&s->target, s->input.kv_bytes,
+                                               (double)context);
     d->rule = spt_published_rule(d->group);
     d->rule_speedup =
         d->rule.draft_length <= SPT_DRAFT_MAX
@@ -99,7 +101,7 @@ static void weigh(const job *j, int batch, int64_t context, design *d)
     if (d->pick.draft_length < 0)
         d->rule_speedup = -1;
     int length = d->pick.draft_length > 0 ? d->pick.draft_length : 0;
-    d->rows = (d->group * (1 + length) + 7) / 8 * 8;
+    d->rows = d->group * (1 + length);
     d->target_us = spt_step_target_us(&step, &evidence);
     d->verify_us = spt_step_verify_us(&step, length, &evidence);
     d->draft_us = spt_step_draft_us(&step, drafter, length);
@@ -117,6 +119,8 @@ static spt_status weigh_all(job *j, design *designs, spt_error *err)
         SPT_TRY(make_target(j, kv, &target, err));
         SPT_TRY(spt_survey_take(s, &target, err));
         SPT_TRY(spt_survey_pick_kernels(s, err));
+        if (!j->workload)
+            j->workload = spt_survey_usual_workload(s);
         SPT_TRY(spt_survey_workload(s, j->workload, err));
         SPT_TRY(find_table(j, err));
         for (int b = 0; b < s->options->batches.count; b++)
@@ -157,16 +161,16 @@ static void print_designs(const job *j, const design *designs)
     const spt_survey *s = j->survey;
     int loads = s->options->batches.count * s->options->contexts.count;
     int n = count_designs((int)j->q_heads);
-    char text[500], context[24];
+    char text[1000], table[400], context[24];
     spt_print_labelled("board", s->board.title);
     snprintf(text, sizeof text, "%s, %lld query heads, head dim %lld, %s",
              s->options->model ? s->target.name : "stand-in",
              (long long)j->q_heads, (long long)s->target.head_dim,
              s->target.weights);
     spt_print_labelled("model", text);
-    snprintf(text, sizeof text, "%s; %s on %s: %s with %s%s; %s",
-             s->drafters[0].shape, s->drafters[0].name, j->workload,
-             j->table->drafter, j->table->target,
+    snprintf(text, sizeof text, "%s; %s on %s: %s%s; %s", s->drafters[0].shape,
+             s->drafters[0].name, j->workload,
+             spt_table_text(&s->acceptance, j->table, table, sizeof table),
              j->borrowed ? " (another target's)" : "", j->table->source);
     spt_print_labelled("drafter", text);
     spt_survey_print_where(s);
@@ -184,6 +188,10 @@ static void print_designs(const job *j, const design *designs)
     printf("\n");
     spt_print_labelled("rule", "the published D = 128 / G - 1, and what it "
                                "gains (-: no acceptance is known that far)");
+    spt_print_labelled("KV", "of one token more at that context");
+    spt_print_labelled("rows",
+                       "G x (1 + D); kernels fill them up to 8, 16, 32, "
+                       "64 or 128");
     spt_print_labelled("D", "the fastest; of lengths within 0.5 % of it the "
                             "shortest");
     spt_survey_print_times(s);

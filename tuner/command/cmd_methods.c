@@ -41,6 +41,16 @@ static double common_us(const table *t, size_t drafter)
                              COMMON_LENGTH);
 }
 
+/* Of everything, with the choice's drafts; else with as many as all have. */
+static double memory_of(const table *t, size_t drafter)
+{
+    const spt_choice *c = choice_of(t, drafter);
+    if (c->known)
+        return c->memory_bytes;
+    return spt_step_memory_bytes(&t->step, &t->survey->drafters[drafter],
+                                 COMMON_LENGTH);
+}
+
 static void print_head(const table *t)
 {
     const spt_target *target = &t->survey->target;
@@ -82,11 +92,42 @@ static void print_row(const table *t, size_t i)
            spt_time_text(c->verify_us, verify, sizeof verify), c->speedup);
 }
 
+/* Microseconds of a step in which an engine restores states; 0: elsewhere they
+   are kept apart. */
+static double restore_us(const table *t, size_t drafter)
+{
+    const spt_load l = spt_step_load(&t->step, &t->survey->drafters[drafter]);
+    return l.serving ? spt_serving_restore_us(&l, t->step.batch, COMMON_LENGTH)
+                     : 0;
+}
+
+/* What a rejected draft costs a target with states of fixed size. */
+static const char *restore_text(const table *t, size_t drafter, char *text,
+                                size_t size)
+{
+    const spt_target *target = &t->survey->target;
+    double us = restore_us(t, drafter);
+    double bytes = spt_target_sequence_bytes(target, t->step.kv_bytes, 0);
+    char time[24];
+    if (us > 0)
+        snprintf(text, size,
+                 "%.0f MB of states of %lld linear layers for each sequence, "
+                 "copied out and back, and kept drafts computed again: %s",
+                 bytes / 1e6, (long long)target->linear_layers,
+                 spt_time_text(us, time, sizeof time));
+    else
+        snprintf(text, size,
+                 "%.0f MB of states of %lld linear layers are kept for each "
+                 "sequence and draft; a rejection takes an earlier one",
+                 bytes / 1e6, (long long)target->linear_layers);
+    return text;
+}
+
 static void print_words(const table *t, size_t i)
 {
     const spt_choice *c = choice_of(t, i);
     const spt_method_words *w = words_of(t, i);
-    char text[700];
+    char text[1000], source[400];
     printf("\n%s\n", spt_drafter_name(t->survey->drafters[i].method));
     spt_print_labelled("  shape", t->survey->drafters[i].shape);
     spt_print_labelled("  needs", w->needs);
@@ -95,12 +136,15 @@ static void print_words(const table *t, size_t i)
     spt_print_labelled("  wins", w->wins);
     spt_print_labelled("  loses", w->loses);
     if (c->table)
-        snprintf(text, sizeof text, "E[L] of %s with %s%s: %s",
-                 c->table->drafter, c->table->target,
+        snprintf(text, sizeof text, "E[L] of %s%s: %s",
+                 spt_table_text(&t->survey->acceptance, c->table, source,
+                                sizeof source),
                  c->borrowed ? " (another target)" : "", c->table->source);
     else
         snprintf(text, sizeof text, "%s", c->reason);
     spt_print_labelled("  evidence", text);
+    if (t->survey->target.linear_layers)
+        spt_print_labelled("  restores", restore_text(t, i, text, sizeof text));
     if (c->known)
         spt_print_labelled("  tree",
                            spt_tree_text(&c->tree, text, sizeof text));
@@ -153,7 +197,8 @@ static cJSON *method_json(const table *t, size_t i)
     add_number(o, "draft_us", c->known, c->draft_us);
     add_number(o, "verify_us", c->known, c->verify_us);
     add_number(o, "speedup", c->known, c->speedup);
-    spt_json_add4(o, "memory_bytes", c->memory_bytes);
+    spt_json_add4(o, "memory_bytes", memory_of(t, i));
+    spt_json_add4(o, "restore_us", restore_us(t, i));
     spt_json_add4(o, "running", c->running);
     cJSON_AddStringToObject(o, "wins", w->wins);
     cJSON_AddStringToObject(o, "loses", w->loses);
@@ -185,8 +230,9 @@ static spt_status run(spt_survey *survey, const spt_survey_ask *ask, void *user,
     spt_choices choices;
     cJSON *root = NULL;
     spt_method_words words[SPT_METHOD_COUNT];
+    const char *workload = ask->workload;
     (void)user;
-    SPT_TRY(spt_survey_begin(survey, ask->workload, err));
+    SPT_TRY(spt_survey_begin(survey, &workload, err));
     /* Of several loads the first counts. */
     survey->input.n_batches = survey->input.n_contexts = 1;
     spt_status status =
@@ -194,7 +240,7 @@ static spt_status run(spt_survey *survey, const spt_survey_ask *ask, void *user,
     if (status == SPT_OK)
         status = spt_choose(&survey->input, &choices, err);
     if (status == SPT_OK) {
-        const table t = {survey, &choices, words, ask->workload,
+        const table t = {survey, &choices, words, workload,
                          spt_survey_step(survey, survey->batches[0],
                                          survey->input.contexts[0])};
         if (ask->json)

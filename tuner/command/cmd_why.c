@@ -163,8 +163,8 @@ static void find_gate(account *a)
 {
     double verify[SPT_DRAFT_MAX + 1], draft[SPT_DRAFT_MAX + 1];
     const char *evidence;
-    const spt_gate_times times = {verify, draft,
-                                  spt_drafter_is_block(a->drafter->method)};
+    const spt_gate_times times = {
+        verify, draft, spt_drafter_is_block(a->drafter->method), a->step.batch};
     int longest = 0, max = a->drafter->max_draft;
     for (int d = 0; d <= max; d++) {
         verify[d] = spt_step_verify_us(&a->step, d, &evidence);
@@ -266,7 +266,7 @@ static void print_flips(const account *a)
         snprintf(text, sizeof text, "from batch %.0f on: D = %d", a->batch.at,
                  a->batch.draft_length);
     else
-        snprintf(text, sizeof text, "no larger one that fits");
+        snprintf(text, sizeof text, "the same for every larger one that fits");
     if (a->batch_off.at && a->batch_off.at != a->batch.at)
         snprintf(text + strlen(text), sizeof text - strlen(text),
                  "; from batch %.0f on drafts do not pay", a->batch_off.at);
@@ -277,7 +277,7 @@ static void print_flips(const account *a)
             spt_tokens_text((int64_t)a->context.at, context, sizeof context),
             a->context.draft_length);
     else
-        snprintf(text, sizeof text, "no longer one that fits");
+        snprintf(text, sizeof text, "the same for every longer one that fits");
     spt_print_labelled("  context", text);
     if (a->worse.at)
         snprintf(text, sizeof text,
@@ -301,20 +301,22 @@ static void print_flips(const account *a)
 
 static void print_account(const account *a)
 {
-    char text[500], context[24];
+    char text[700], table[400], context[24];
     const spt_target *t = a->step.target;
     spt_print_labelled("board", a->step.board->title);
-    snprintf(text, sizeof text, "%s, %s, %.1f GB, %lld/%lld heads", t->name,
+    snprintf(text, sizeof text, "%s, %s, %.1f GB, %lld/%lld heads%s", t->name,
              t->weights, t->weight_bytes / 1e9, (long long)t->q_heads,
-             (long long)t->kv_heads);
+             (long long)t->kv_heads,
+             t->kv_rank ? " (latent attention, absorbed)" : "");
     spt_print_labelled("target", text);
     snprintf(text, sizeof text, "%s: %s", a->drafter->name, a->drafter->shape);
     spt_print_labelled("drafter", text);
-    snprintf(text, sizeof text, "batch %d, context %s, %s: %s with %s%s",
-             a->step.batch,
-             spt_tokens_text((int64_t)a->step.context, context, sizeof context),
-             a->workload, a->table->drafter, a->table->target,
-             a->borrowed ? " (another target's)" : "");
+    snprintf(
+        text, sizeof text, "batch %d, context %s, %s: %s%s", a->step.batch,
+        spt_tokens_text((int64_t)a->step.context, context, sizeof context),
+        a->workload,
+        spt_table_text(&a->survey->acceptance, a->table, table, sizeof table),
+        a->borrowed ? " (another target's)" : "");
     spt_print_labelled("load", text);
     spt_survey_print_where(a->survey);
     double running =
@@ -364,6 +366,22 @@ static cJSON *length_json(const length *l)
     return o;
 }
 
+static void add_flips(cJSON *o, const account *a)
+{
+    cJSON *flips = cJSON_AddObjectToObject(o, "flips");
+    add_flip(flips, "batch", a->batch);
+    add_flip(flips, "batch_off", a->batch_off);
+    add_flip(flips, "context", a->context);
+    add_flip(flips, "acceptance_down", a->worse);
+    add_flip(flips, "acceptance_up", a->better);
+    if (a->step.target->moe_layers) {
+        cJSON *independent = cJSON_AddObjectToObject(flips, "experts_apart");
+        cJSON_AddNumberToObject(independent, "draft_length",
+                                a->independent.draft_length);
+        spt_json_add4(independent, "speedup", a->independent.speedup);
+    }
+}
+
 static cJSON *account_json(const account *a)
 {
     cJSON *o = cJSON_CreateObject();
@@ -384,18 +402,7 @@ static cJSON *account_json(const account *a)
         cJSON_AddItemToArray(lengths, length_json(&a->lengths[i]));
     cJSON_AddStringToObject(o, "dear", spt_term_name(a->dear));
     spt_json_add4(o, "dear_share", a->dear_share);
-    cJSON *flips = cJSON_AddObjectToObject(o, "flips");
-    add_flip(flips, "batch", a->batch);
-    add_flip(flips, "batch_off", a->batch_off);
-    add_flip(flips, "context", a->context);
-    add_flip(flips, "acceptance_down", a->worse);
-    add_flip(flips, "acceptance_up", a->better);
-    if (a->step.target->moe_layers) {
-        cJSON *independent = cJSON_AddObjectToObject(flips, "experts_apart");
-        cJSON_AddNumberToObject(independent, "draft_length",
-                                a->independent.draft_length);
-        spt_json_add4(independent, "speedup", a->independent.speedup);
-    }
+    add_flips(o, a);
     if (a->gate.known) {
         cJSON *gate = cJSON_AddObjectToObject(o, "gate");
         cJSON_AddNumberToObject(gate, "draft_length", a->gate.draft_length);
@@ -408,20 +415,28 @@ static cJSON *account_json(const account *a)
     return o;
 }
 
+static spt_status no_table(const account *a, spt_error *err)
+{
+    char others[100];
+    spt_survey_workloads_of(a->survey, a->drafter, others, sizeof others);
+    return spt_fail(err, SPT_E_USAGE,
+                    "--drafter %s: no acceptance table for %s on %s, expected "
+                    "--acceptance FILE with one%s%s",
+                    a->drafter->name, a->step.target->name, a->workload,
+                    *others ? ", or --workload " : "", others);
+}
+
 static spt_status run(spt_survey *s, const spt_survey_ask *ask, void *user,
                       spt_error *err)
 {
     (void)user;
-    SPT_TRY(spt_survey_begin(s, ask->workload, err));
     account a = {
         .survey = s, .drafter = &s->drafters[0], .workload = ask->workload};
+    SPT_TRY(spt_survey_begin(s, &a.workload, err));
     a.step = spt_survey_step(s, s->batches[0], s->input.contexts[0]);
     a.table = spt_choose_table(&s->input, a.drafter, a.workload, &a.borrowed);
     if (!a.table)
-        return spt_fail(err, SPT_E_USAGE,
-                        "--drafter %s: no acceptance table for %s on %s, "
-                        "expected --acceptance FILE with one",
-                        a.drafter->name, s->target.name, a.workload);
+        return no_table(&a, err);
     const spt_serving *serving = s->input.where.serving;
     if (serving && !spt_serving_has(serving, a.drafter->method))
         return spt_fail(err, SPT_E_USAGE,

@@ -17,13 +17,15 @@ int spt_survey_main(const spt_survey_command *c, int argc, char **argv)
 {
     enum { OWN_MAX = 8 };
     spt_survey_options *o = c->options;
-    spt_survey_ask ask = {.workload = "code"};
+    spt_survey_ask ask = {0};
     const spt_option shared[] = {
 #define SPT_SURVEY_OPTION SPT_SURVEY_ROW
 #include "survey.def"
 #undef SPT_SURVEY_OPTION
         {"workload", 0, SPT_OPTION_TEXT, &ask.workload, "NAME",
-         "what is written: a word of the acceptance tables (code)", 0, 0},
+         "what is written: a word of the acceptance tables (code, or the "
+         "first that there is a table for)",
+         0, 0},
         {"json", 0, SPT_OPTION_FLAG, &ask.json, NULL, "print one JSON object",
          0, 0},
     };
@@ -51,13 +53,16 @@ int spt_survey_main(const spt_survey_command *c, int argc, char **argv)
     return status == SPT_OK ? 0 : spt_exit_error(c->name, &err);
 }
 
-spt_status spt_survey_begin(spt_survey *s, const char *workload, spt_error *err)
+spt_status spt_survey_begin(spt_survey *s, const char **workload,
+                            spt_error *err)
 {
     spt_target target;
     SPT_TRY(spt_survey_load(s, &target, err));
     SPT_TRY(spt_survey_take(s, &target, err));
     SPT_TRY(spt_survey_pick_kernels(s, err));
-    return spt_survey_workload(s, workload, err);
+    if (!*workload)
+        *workload = spt_survey_usual_workload(s);
+    return spt_survey_workload(s, *workload, err);
 }
 
 /* Tokens that a CTA reads: the same in all kernels of an answer. */

@@ -11,7 +11,7 @@
 
 /* What is asked beside the survey's options. */
 typedef struct spt_survey_ask {
-    const char *workload;
+    const char *workload; /* NULL: not named */
     bool json;
 } spt_survey_ask;
 
@@ -30,8 +30,8 @@ typedef struct spt_survey_command {
 int spt_survey_main(const spt_survey_command *command, int argc, char **argv);
 
 /* Takes the target that the options name, with the model's kernels and one
-   workload. */
-spt_status spt_survey_begin(spt_survey *survey, const char *workload,
+   workload; NULL becomes the usual one. */
+spt_status spt_survey_begin(spt_survey *survey, const char **workload,
                             spt_error *err);
 
 /* Engine, boards and power, where they are not the usual; what is assumed of

@@ -103,10 +103,14 @@ static void shape_layer(spt_drafter *d, const spt_target *t, char *text,
         l->kv_heads = published->kv_heads;
     if (published->head_dim)
         l->head_dim = published->head_dim;
-    snprintf(text, size, " (%s%s%lld/%lld heads of %lld, feed-forward %lld)",
-             published->source[0] ? published->source : "assumed dense",
-             published->source[0] ? ": " : ", ", (long long)l->q_heads,
-             (long long)l->kv_heads, (long long)l->head_dim, (long long)l->ffn);
+    char heads[64] = "the target's heads";
+    if (t->kv_rank || published->q_heads)
+        snprintf(heads, sizeof heads, "%lld/%lld heads of %lld",
+                 (long long)l->q_heads, (long long)l->kv_heads,
+                 (long long)l->head_dim);
+    snprintf(text, size, " (%s: %s, feed-forward %lld)",
+             published->source[0] ? published->source : "assumed dense", heads,
+             (long long)l->ffn);
 }
 
 static void shape_own_layers(spt_drafter *d, const spt_target *t)
@@ -128,7 +132,8 @@ static void shape_own_layers(spt_drafter *d, const spt_target *t)
         d->layers = 1;
         d->taps = 2;
         snprintf(d->shape, sizeof d->shape,
-                 "1 layer like the target's%s, the target's head",
+                 "1 layer like the target's%s%s, the target's head",
+                 t->moe_layers ? ", with all of its experts" : "",
                  t->mtp_layers ? "" : " (assumed: the checkpoint names none)");
         break;
     case SPT_METHOD_DFLASH:

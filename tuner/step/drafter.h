@@ -29,6 +29,9 @@ typedef struct spt_drafter {
     double rank; /* DSPARK: of the serial head */
 } spt_drafter;
 
+/* An n-gram lookup for one sequence on the host. Assumed. */
+#define SPT_LOOKUP_US 2.0
+
 /* Index of a method by name, or -1; their names in one text. */
 int spt_drafter_find(const char *name);
 const char *spt_drafter_name(spt_method method);

@@ -111,8 +111,8 @@ double spt_serving_tree_us(const spt_load *load, const spt_draft_tree *tree);
 
 /*
  * The same step without a drafter, by terms. Reading and arithmetic overlap
- * over a whole forward: its time is shared out by what each part would take
- * alone.
+ * over a whole forward: each part has the time in which it is read, and its
+ * share by arithmetic of what the forward takes beyond reading.
  */
 void spt_serving_verify_terms(const spt_load *load, int draft_length,
                               spt_step_terms *terms);

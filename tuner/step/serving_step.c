@@ -129,19 +129,28 @@ static double away(const spt_load *l)
 }
 
 /* host: share of the weights that is read from there. */
-static double work_us(const work *w, const spt_load *l, int boards, double host)
+static double reading_us(const work *w, const spt_load *l, int boards,
+                         double host)
 {
     const spt_serving *e = l->serving;
+    double dram = l->board->dram_gbps * e->memory_share * 1e3 * boards;
+    return w->bytes * ((1 - host) / dram + host / (e->host_gbps * 1e3)) +
+           w->kv / dram;
+}
+
+static double arithmetic_us(const work *w, const spt_load *l, int boards)
+{
     const spt_board *b = l->board;
-    double dram = b->dram_gbps * e->memory_share * 1e3 * boards;
-    double memory =
-        w->bytes * ((1 - host) / dram + host / (e->host_gbps * 1e3)) +
-        w->kv / dram;
-    double arithmetic =
-        w->cycles / (b->sm_count * b->clock_mhz * boards) +
-        w->flop / (b->bf16_tflops * e->matrix_share * 1e6 * boards);
-    return pow(pow(memory, e->overlap) + pow(arithmetic, e->overlap),
-               1 / e->overlap);
+    return w->cycles / (b->sm_count * b->clock_mhz * boards) +
+           w->flop / (b->bf16_tflops * l->serving->matrix_share * 1e6 * boards);
+}
+
+static double work_us(const work *w, const spt_load *l, int boards, double host)
+{
+    double p = l->serving->overlap;
+    return pow(pow(reading_us(w, l, boards, host), p) +
+                   pow(arithmetic_us(w, l, boards), p),
+               1 / p);
 }
 
 /* Two all-reduces of a layer: latency, and each board's share of the bytes
@@ -185,7 +194,6 @@ static void forward_terms(const spt_load *l, const spt_target *t, int boards,
 {
     forward_work f = {0};
     work all = {0};
-    double alone[SPT_TERM_COUNT] = {0}, sum = 0;
     double host = t == l->target ? away(l) : 0;
     add_model(&f, l, t, boards, running, rows);
     for (int i = 0; i < SPT_TERM_COUNT; i++) {
@@ -193,12 +201,14 @@ static void forward_terms(const spt_load *l, const spt_target *t, int boards,
         all.kv += f.of[i].kv;
         all.cycles += f.of[i].cycles;
         all.flop += f.of[i].flop;
-        alone[i] = work_us(&f.of[i], l, boards, host);
-        sum += alone[i];
     }
-    double together = work_us(&all, l, boards, host);
+    double arithmetic = arithmetic_us(&all, l, boards);
+    double more =
+        work_us(&all, l, boards, host) - reading_us(&all, l, boards, host);
+    double share = arithmetic > 0 ? more / arithmetic : 0;
     for (int i = 0; i < SPT_TERM_COUNT; i++)
-        terms->us[i] += sum > 0 ? together * alone[i] / sum : 0;
+        terms->us[i] += reading_us(&f.of[i], l, boards, host) +
+                        share * arithmetic_us(&f.of[i], l, boards);
     terms->us[SPT_TERM_SMALL] += (double)t->layers * layer_us;
     terms->us[SPT_TERM_EXPERTS] +=
         (double)t->moe_layers * l->serving->expert_layer_us;
@@ -315,7 +325,7 @@ double spt_serving_draft_us(const spt_load *l, double running,
     case SPT_METHOD_DSPARK:
         return block_us(l, running, tree->depth);
     default:
-        return 0;
+        return SPT_LOOKUP_US * running;
     }
 }
 

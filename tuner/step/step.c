@@ -13,9 +13,6 @@
    the next step's arguments. Assumed. */
 static const double host_us = 30;
 
-/* An n-gram lookup for one sequence on the host. Assumed. */
-static const double lookup_us = 2;
-
 /* One all-reduce beside its bytes, over NVLink and over PCIe. Assumed: what
    engines' own kernels reach within a node. */
 static const double reduce_nvlink_us = 6, reduce_pcie_us = 22;
@@ -457,7 +454,7 @@ static double draft_us(const spt_step *s, const spt_drafter *d,
     case SPT_METHOD_DSPARK:
         return block_us(s, d, tree);
     default:
-        return lookup_us * s->batch;
+        return SPT_LOOKUP_US * s->batch;
     }
 }
 

@@ -266,8 +266,9 @@ static void print_head(FILE *out, const ink *i, const spt_choose_input *in)
              in->board->sm_count, in->board->dram_gbps, in->board->bf16_tflops);
     print_field(out, i, "board", text);
     snprintf(text, sizeof text,
-             "%lld/%lld, %lld query heads per KV head, head dim %lld, KV %s",
+             "%lld/%lld%s, %lld query heads per KV head, head dim %lld, KV %s",
              (long long)t->q_heads, (long long)t->kv_heads,
+             t->kv_rank ? " (latent attention, absorbed)" : "",
              (long long)(t->q_heads / t->kv_heads), (long long)t->head_dim,
              in->kv_dtype);
     print_field(out, i, "heads", text);
@@ -387,10 +388,10 @@ static void print_notes(FILE *out, const ink *i, const spt_choose_input *in,
     fprintf(out, "%s", i->off);
 }
 
-static void print_tables(FILE *out, const ink *i, const spt_choices *ch,
-                         const spt_drafter *drafter)
+static void print_tables(FILE *out, const ink *i, const spt_choose_input *in,
+                         const spt_choices *ch, const spt_drafter *drafter)
 {
-    char text[600];
+    char text[900], table[400];
     for (size_t k = 0; k < ch->count; k++) {
         const spt_choice *c = &ch->list[k];
         bool again = !c->table || c->drafter != drafter;
@@ -398,8 +399,8 @@ static void print_tables(FILE *out, const ink *i, const spt_choices *ch,
             again = ch->list[j].table == c->table;
         if (again)
             continue;
-        snprintf(text, sizeof text, "%s: %s with %s%s; %s", c->workload,
-                 c->table->drafter, c->table->target,
+        snprintf(text, sizeof text, "%s: %s%s; %s", c->workload,
+                 spt_table_text(in->acceptance, c->table, table, sizeof table),
                  c->borrowed ? " (another target's, for the stand-in)" : "",
                  c->table->source);
         fprintf(out, "%s", i->dim);
@@ -455,19 +456,20 @@ static void print_use(FILE *out, const ink *i, const spt_choose_input *in,
         print_field(out, &plain_ink, "  type", text);
     }
     char prompt[16], more[16];
-    snprintf(text, sizeof text,
-             "a prompt of %s takes %s, the drafter %s more: won back after "
-             "%.0f tokens (%s, batch %d)",
-             spt_tokens_text(last->context, context, sizeof context),
-             spt_time_text(last->prefill_us, prompt, sizeof prompt),
-             spt_time_text(last->draft_prefill_us, more, sizeof more),
-             ceil(last->break_even), last->workload, last->batch);
+    snprintf(
+        text, sizeof text,
+        "a prompt of %s takes %s, the drafter %s more: won back in answers "
+        "of %.0f or more tokens (%s, batch %d, every sequence with such a "
+        "prompt)",
+        spt_tokens_text(last->context, context, sizeof context),
+        spt_time_text(last->prefill_us, prompt, sizeof prompt),
+        spt_time_text(last->draft_prefill_us, more, sizeof more),
+        ceil(last->break_even), last->workload, last->batch);
     print_field(out, &plain_ink, "  prefill", text);
     print_memory(out, last);
-    char gate[160];
-    snprintf(text, sizeof text, "a confidence gate %s (%s, batch %d)",
-             spt_gate_text(&last->gate, gate, sizeof gate), last->workload,
-             last->batch);
+    char gate[200];
+    snprintf(text, sizeof text, "%s, batch %d: %s", last->workload, last->batch,
+             spt_gate_text(&last->gate, gate, sizeof gate));
     print_field(out, &plain_ink, "  gate", text);
     fprintf(out, "%s", i->off);
 }
@@ -549,7 +551,7 @@ static void print_choices(FILE *out, const ink *i, const spt_choose_input *in,
         print_trees(out, i, in, ch, drafter);
     }
     print_notes(out, i, in, ch, drafter);
-    print_tables(out, i, ch, drafter);
+    print_tables(out, i, in, ch, drafter);
 }
 
 /* Where not even plain decoding of the smallest load fits. */

@@ -14,10 +14,8 @@ static const struct copies {
     double copies;
 } copies[] = {
     {"llama-3.1-8b", 8, 1}, /* eight KV heads */
-    {"llama-3.1-8b", 2, 1},
-    {"qwen3-30b-a3b", 8, 2}, /* four */
-    {"qwen3-30b-a3b", 4, 1},
-    {"deepseek-r1", 8, 8}, /* one, latent */
+    {"llama-3.1-8b", 2, 1},  {"qwen3-30b-a3b", 8, 2}, /* four */
+    {"qwen3-30b-a3b", 4, 1}, {"deepseek-r1", 8, 8}, /* one, latent */
     {"deepseek-r1", 1, 1},
 };
 
