@@ -298,13 +298,36 @@ static void check_parts(const reader *r)
     }
 }
 
+/* Descriptors of templates/, as spt_lua_list; what has no body is shared by
+   them. */
+static spt_status list_kernels(const spt_lua *host, char **names, size_t *count,
+                               spt_error *err)
+{
+    char path[4200];
+    size_t n = 0;
+    SPT_TRY(spt_lua_list(host, "templates", "lua", names, count, err));
+    char *to = *names, *from = *names;
+    for (size_t i = 0; i < *count; i++) {
+        size_t size = strlen(from) + 1;
+        snprintf(path, sizeof path, "%.4000s/templates/%.64s.cu",
+                 spt_lua_root(host), from);
+        if (spt_file_exists(path)) {
+            memmove(to, from, size);
+            to += size;
+            n++;
+        }
+        from += size;
+    }
+    *count = n;
+    return SPT_OK;
+}
+
 static void no_template(lua_State *L, const char *name)
 {
     spt_error err;
     char *names = NULL;
     size_t count = 0;
-    if (spt_lua_list(spt_lua_host(L), "templates", "lua", &names, &count,
-                     &err) != SPT_OK)
+    if (list_kernels(spt_lua_host(L), &names, &count, &err) != SPT_OK)
         spt_lua_raise(L, err.status, "%s", err.text);
     char text[512] = "";
     size_t used = 0;
@@ -327,11 +350,11 @@ static spt_template *read_template(lua_State *L, spt_templates *known,
     snprintf(t->name, sizeof t->name, "%s", name);
     snprintf(t->file, sizeof t->file, "templates/%s.lua", name);
     snprintf(t->body, sizeof t->body, "templates/%s.cu", name);
-    const char *path =
-        lua_pushfstring(L, "%s/%s", spt_lua_root(spt_lua_host(L)), t->file);
-    if (!spt_file_exists(path))
+    const char *root = spt_lua_root(spt_lua_host(L));
+    if (!spt_file_exists(lua_pushfstring(L, "%s/%s", root, t->file)) ||
+        !spt_file_exists(lua_pushfstring(L, "%s/%s", root, t->body)))
         no_template(L, name);
-    lua_pop(L, 1);
+    lua_pop(L, 2);
     spt_lua_load(L, t->file);
     check_parts(&r);
     lua_getfield(L, -1, "name");
@@ -385,7 +408,7 @@ spt_status spt_gen_template(spt_gen *gen, const char *name,
 spt_status spt_gen_template_names(spt_gen *gen, char **names, size_t *count,
                                   spt_error *err)
 {
-    return spt_lua_list(gen->lua, "templates", "lua", names, count, err);
+    return list_kernels(gen->lua, names, count, err);
 }
 
 spt_status spt_field_parse(const spt_field *field, const char *text,

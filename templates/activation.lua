@@ -1,6 +1,6 @@
 -- Gated activation of rows: a thread takes eight numbers.
 
-local TYPES = { "fp32", "bf16", "fp16" }
+local fields = include("fields")
 local THREADS = 128
 
 return {
@@ -9,10 +9,8 @@ return {
   problem = {
     { name = "gate", type = "string", values = { "silu", "gelu" },
       default = "silu", doc = "act; gelu is the one by tanh" },
-    { name = "in_type", type = "string", values = TYPES, default = "fp32",
-      doc = "type of gate and up" },
-    { name = "out_type", type = "string", values = TYPES, default = "bf16",
-      doc = "type of the result" },
+    fields.float("in_type", "fp32", "type of gate and up"),
+    fields.float("out_type", "bf16", "type of the result"),
   },
   params = {},
   constraints = {},

@@ -1,22 +1,19 @@
 -- Merges the chunks' partial results of verify_attention, row by row, in an
 -- order that positions alone decide, and writes output and LSE.
 
+local fields = include("fields")
+
 local WAYS = 4 -- chunk c is summed by way c % 4, ways are added in order
 
 return {
   name = "combine",
   title = "merge of verify attention's chunks",
   problem = {
-    { name = "group", type = "int", min = 1, max = 128,
-      doc = "query heads per KV head" },
-    { name = "head_dim", type = "int", values = { 64, 80, 96, 128, 256 },
-      doc = "numbers per head" },
-    { name = "dtype", type = "string", values = { "bf16", "fp16" },
-      default = "bf16", doc = "type of the output" },
-    { name = "tree", type = "bool", default = false,
-      doc = "the draft block is a tree, given by ancestor bits" },
-    { name = "window", type = "bool", default = false,
-      doc = "a row sees only the last positions" },
+    fields.group,
+    fields.head_dim,
+    fields.half("dtype", "type of the output"),
+    fields.tree,
+    fields.window,
     { name = "sinks", type = "bool", default = false,
       doc = "one more logit per query head in the denominator" },
     { name = "chunk", type = "int", values = { 256, 512, 1024 },

@@ -2,15 +2,14 @@
 -- has its own column of 16 bytes and goes along the path, so that no slot is
 -- overwritten before it was read.
 
+local fields = include("fields")
+
 local THREADS = 128
 
 return {
   name = "kv_compact",
   title = "KV of an accepted path, made contiguous",
-  problem = {
-    { name = "page_size", type = "int", min = 0, max = 65536, default = 0,
-      doc = "tokens per KV page; 0 = contiguous KV" },
-  },
+  problem = { fields.page_size },
   params = {},
   constraints = {},
   launch = function()

@@ -3,6 +3,8 @@
 -- (runtime/kernels/linear.h) and are decoded in registers; scales are applied
 -- to the sums of their inputs in fp32, so that decoding rounds nothing.
 
+local fields = include("fields")
+
 local UNIT = 64 -- inputs of a unit, one pipeline step of a warp
 
 -- bits: of a number; pair: with minimum; small: scales are products with the
@@ -76,14 +78,12 @@ return {
   name = "linear",
   title = "rows times a matrix of packed weights",
   problem = {
-    { name = "dtype", type = "string", values = { "bf16", "fp16" },
-      default = "bf16", doc = "type of x" },
+    fields.half("dtype", "type of x"),
     { name = "weight", type = "string",
       values = { "half", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k",
         "q6_k" },
       default = "half", doc = "format of the weights; half = dtype" },
-    { name = "out_type", type = "string", values = { "fp32", "bf16", "fp16" },
-      default = "fp32", doc = "type of the result" },
+    fields.float("out_type", "fp32", "type of the result"),
     { name = "gate", type = "string", values = { "none", "silu", "gelu" },
       default = "none", doc = "the result is this of a first matrix, times a second" },
   },

@@ -1,7 +1,7 @@
 -- RMS norm of rows: one CTA a row, the row in registers between the sum of its
 -- squares and the result. Threads follow from the width alone.
 
-local TYPES = { "fp32", "bf16", "fp16" }
+local fields = include("fields")
 
 local function threads(p)
   local vectors = p.width // 8
@@ -21,10 +21,8 @@ return {
   problem = {
     { name = "width", type = "int", min = 8, max = 32768,
       doc = "numbers per row" },
-    { name = "in_type", type = "string", values = TYPES, default = "fp32",
-      doc = "type of the rows that are normed" },
-    { name = "out_type", type = "string", values = TYPES, default = "bf16",
-      doc = "type of the result" },
+    fields.float("in_type", "fp32", "type of the rows that are normed"),
+    fields.float("out_type", "bf16", "type of the result"),
     { name = "offset", type = "bool", default = false,
       doc = "the weight is 1 + w" },
     { name = "add", type = "bool", default = false,

@@ -1,6 +1,8 @@
 -- Per-head norm, rotation and KV append of a step's tokens: one warp per
 -- (token, head) of q, k and v. A lane takes quads, two pairs each.
 
+local fields = include("fields")
+
 local WARPS = 4
 
 local function rotated(p)
@@ -22,14 +24,10 @@ return {
       doc = "numbers of a head that are rotated; 0 = all" },
     { name = "layout", type = "string", values = { "neox", "norm" },
       default = "neox", doc = "pairs are halves apart (neox) or neighbours" },
-    { name = "in_type", type = "string", values = { "fp32", "bf16", "fp16" },
-      default = "fp32", doc = "type of q, k and v as the linears give them" },
-    { name = "dtype", type = "string", values = { "bf16", "fp16" },
-      default = "bf16", doc = "type of the rotated queries and of the KV" },
-    { name = "page_size", type = "int", min = 0, max = 65536, default = 0,
-      doc = "tokens per KV page; 0 = contiguous KV" },
-    { name = "tree", type = "bool", default = false,
-      doc = "the draft block is a tree, given by ancestor bits" },
+    fields.float("in_type", "fp32", "type of q, k and v as the linears give them"),
+    fields.half("dtype", "type of the rotated queries and of the KV"),
+    fields.page_size,
+    fields.tree,
     { name = "qk_norm", type = "bool", default = false,
       doc = "RMS norm of each head of q and k first" },
     { name = "offset", type = "bool", default = false,

@@ -3,6 +3,8 @@
 -- KV tokens stand on the M side of mma.sync, query rows on its N side, so that
 -- rows come in steps of 8. See templates/README.md for what fixes the bits.
 
+local fields = include("fields")
+
 local HALF = 2 -- bytes of a bf16 or fp16 number
 
 -- KV warps belong to the reduction key: chosen by head dim alone.
@@ -56,18 +58,12 @@ return {
   name = "verify_attention",
   title = "attention of a draft block over a KV cache, by chunks",
   problem = {
-    { name = "group", type = "int", min = 1, max = 128,
-      doc = "query heads per KV head" },
-    { name = "head_dim", type = "int", values = { 64, 80, 96, 128, 256 },
-      doc = "numbers per head" },
-    { name = "dtype", type = "string", values = { "bf16", "fp16" },
-      default = "bf16", doc = "type of queries, KV, weights and output" },
-    { name = "page_size", type = "int", min = 0, max = 65536, default = 0,
-      doc = "tokens per KV page; 0 = contiguous KV" },
-    { name = "tree", type = "bool", default = false,
-      doc = "the draft block is a tree, given by ancestor bits" },
-    { name = "window", type = "bool", default = false,
-      doc = "a row sees only the last positions" },
+    fields.group,
+    fields.head_dim,
+    fields.half("dtype", "type of queries, KV, weights and output"),
+    fields.page_size,
+    fields.tree,
+    fields.window,
     { name = "softcap", type = "bool", default = false,
       doc = "logits pass cap * tanh(x / cap)" },
   },

@@ -103,7 +103,7 @@ lint_lua() {
     fi
     local known='^(assert|error|ipairs|next|pcall|rawget|rawequal|select'
     known+='|setmetatable|getmetatable|tonumber|tostring|type|print|require'
-    known+='|math|string|table|utf8|pairs|_VERSION)$'
+    known+='|math|string|table|utf8|pairs|_VERSION|include)$'
     for file in "${lua_files[@]}"; do
         "$luac" -p "$file" 2>&1 |
             sed -E 's/^[^:]*: ([^:]*:[0-9]+):/\1:/' >>"$findings"

@@ -39,6 +39,7 @@ try emit
 is "no kernel lists them" "$status $out" "0 $kernels"
 refused "no kernel to compile" 2 "--list" emit --ptx "$TMP/k.ptx"
 refused "an unknown kernel" 2 "expected one of: " emit none --arch sm90
+refused "what kernels share is none" 2 "expected one of: " emit fields --arch sm90
 refused "no architecture" 2 "--arch" emit combine group=8 head_dim=64 chunk=256
 refused "missing parameters" 2 "group is not given, expected 1 to 128 (query \
 heads per KV head); head_dim is not given, expected 64, 80" \
