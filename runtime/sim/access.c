@@ -135,6 +135,14 @@ static inline bool in_one_piece(const sim_access *a, const sim_arg *arg,
     return a->run && n == 1 && bytes == arg->width && !a->staged && !a->local;
 }
 
+/* 32 lanes of a register in one piece, in steps of a known size: a copy of any
+   size is dear to begin. */
+static inline void copy_lanes(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        memcpy(to + i * SIM_LANES, from + i * SIM_LANES, SIM_LANES);
+}
+
 static inline void ld(const sim_insn *in, sim_warp *w, uint8_t *regs,
                       uint32_t exec, bool checks, bool strong, int count)
 {
@@ -161,7 +169,7 @@ static inline void ld(const sim_insn *in, sim_warp *w, uint8_t *regs,
         order(&a);
     const sim_arg *to = &args->arg[args->first[0]];
     if (in_one_piece(&a, to, bytes, n)) {
-        memcpy(regs + to->slot, a.at[0], (size_t)bytes * SIM_LANES);
+        copy_lanes(regs + to->slot, a.at[0], bytes);
         return;
     }
     bool is_signed = is_signed_type(in->src->types[0]);
@@ -200,7 +208,7 @@ static inline void st(const sim_insn *in, sim_warp *w, uint8_t *regs,
         order(&a);
     sim_access_resolve(&a, space_of_insn(in, w, address));
     if (in_one_piece(&a, from, bytes, n)) {
-        memcpy(a.at[0], regs + from->slot, (size_t)bytes * SIM_LANES);
+        copy_lanes(a.at[0], regs + from->slot, bytes);
         return;
     }
     for (uint32_t i = 0; i < n; i++)

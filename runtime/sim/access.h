@@ -47,6 +47,7 @@ typedef struct sim_cta_memory {
     uint64_t *flight_bits; /* destination of an asynchronous copy */
     uint32_t flights; /* lanes' copies in flight */
     struct sim_race *race; /* NULL without checks */
+    struct sim_shapes *shapes; /* NULL without checks */
     struct sim_mbarriers *mbarriers;
 } sim_cta_memory;
 

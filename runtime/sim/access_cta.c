@@ -34,9 +34,10 @@ bool sim_memory_cta_open(sim_cta *cta)
         mem->shared_bits = spt_calloc(words, sizeof(uint64_t));
         mem->flight_bits = spt_calloc(words, sizeof(uint64_t));
         mem->race = sim_race_new(cta->shared_bytes, cta->n_warps);
+        mem->shapes = spt_calloc(1, sizeof *mem->shapes);
         mem->mbarriers = sim_mbarriers_new(cta->n_warps);
-        ok =
-            mem->shared_bits && mem->flight_bits && mem->race && mem->mbarriers;
+        ok = mem->shared_bits && mem->flight_bits && mem->race && mem->shapes &&
+             mem->mbarriers;
     }
     for (uint32_t i = 0; ok && i < cta->n_warps; i++)
         ok = warp_open(&cta->warps[i], cta->launch->local_bytes, checks);
@@ -61,6 +62,7 @@ void sim_memory_cta_close(sim_cta *cta)
         return;
     sim_race_delete(mem->race);
     sim_mbarriers_delete(mem->mbarriers);
+    spt_free(mem->shapes);
     spt_free(mem->shared_bits);
     spt_free(mem->flight_bits);
     spt_free(mem);

@@ -88,6 +88,19 @@ static uint32_t aligned(sim_access *a, uint32_t lanes)
     return lanes & ~bad;
 }
 
+/* The bits of a shape's parts that are not as in `want`, all ones or zeros. */
+static bool bits_differ(const uint64_t *bits, const sim_shape *shape,
+                        uint64_t first, uint64_t want)
+{
+    uint64_t cell0 = first / SIM_CELL, differ = 0;
+    for (uint32_t k = 0; k < shape->n; k++) {
+        const sim_shape_part *p = &shape->part[k];
+        uint64_t cell = cell0 + (uint64_t)p->cell;
+        differ |= ((bits[cell >> 2] ^ want) >> 16 * (cell & 3)) & p->bytes;
+    }
+    return differ != 0;
+}
+
 /* Which lanes read bytes whose bit is not set; they get poisoned copies. Bytes
    that the load says are not used do not count. */
 static uint32_t unwritten(sim_access *a, const uint64_t *bits,
@@ -115,10 +128,13 @@ static uint32_t unwritten(sim_access *a, const uint64_t *bits,
 /* Written bits of a warp's access: checked when reading, set when writing.
    Returns the lanes that read bytes never written. */
 static uint32_t written(sim_access *a, uint64_t *bits, const uint64_t *offset,
-                        uint32_t lanes)
+                        uint32_t lanes, const sim_shape *shape)
 {
     uint64_t each = bits_mask(0, a->bytes);
-    if (a->run && lanes == UINT32_MAX) {
+    if (shape) {
+        if (!bits_differ(bits, shape, offset[0], ~UINT64_C(0)))
+            return 0;
+    } else if (a->run && lanes == UINT32_MAX) {
         uint64_t all = (uint64_t)a->bytes * SIM_LANES;
         if (a->write)
             bits_set(bits, offset[0], all);
@@ -143,7 +159,7 @@ static void written_global(sim_access *a, const sim_range *r,
                            const uint64_t *offset, uint32_t lanes)
 {
     uint32_t bad =
-        a->checks && r->bits ? written(a, r->bits, offset, lanes) : 0;
+        a->checks && r->bits ? written(a, r->bits, offset, lanes, NULL) : 0;
     if (bad)
         sim_access_report(a, SPT_SIM_UNINIT_GLOBAL, bad, "");
 }
@@ -268,12 +284,14 @@ static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
 }
 
 /* Lanes that touch what a copy has yet to bring; reads get the old bytes. */
-static uint32_t in_flight(sim_access *a, uint32_t lanes, const uint64_t *offset)
+static uint32_t in_flight(sim_access *a, uint32_t lanes, const uint64_t *offset,
+                          const sim_shape *shape)
 {
     const sim_cta_memory *mem = sim_cta_memory_of(a->w);
     uint32_t bad = 0;
-    if (!(bits_united(mem->flight_bits, offset, lanes) &
-          bits_mask(0, a->bytes)))
+    if (shape ? !bits_differ(mem->flight_bits, shape, offset[0], 0)
+              : !(bits_united(mem->flight_bits, offset, lanes) &
+                  bits_mask(0, a->bytes)))
         return 0;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
@@ -312,13 +330,36 @@ static uint32_t inside_shared(sim_access *a, uint32_t lanes,
     return in;
 }
 
+/* sound: all lanes have an offset in shared memory. */
+static void check_shared(sim_access *a, uint32_t lanes, const uint64_t *offset,
+                         bool sound)
+{
+    sim_cta_memory *mem = a->w->cta->memory;
+    const sim_shape *shape = NULL;
+    uint32_t bad = 0;
+    if (sound && a->bytes < SIM_CELL)
+        shape = sim_shape_of(mem->shapes, offset, lanes, a->bytes, a->write);
+    if (mem->flights)
+        bad = in_flight(a, lanes, offset, shape);
+    if (bad)
+        shape = NULL;
+    lanes &= ~bad;
+    bad = 0;
+    if (!a->strong && lanes)
+        sim_race_access(mem->race, a, lanes, offset, shape);
+    if (!a->async && lanes)
+        bad = written(a, mem->shared_bits, offset, lanes, shape);
+    if (bad || a->w->cta->undefined)
+        sim_taint_access(a, SPT_SIM_UNINIT_SHARED, lanes, bad, offset);
+}
+
 static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
 {
     sim_cta *cta = a->w->cta;
-    sim_cta_memory *mem = cta->memory;
     uint64_t offset[SIM_LANES], base = a->w->launch->shared_base;
-    if (all_inside(a, window + base, cta->shared_bytes - base,
-                   cta->shared + base, offset)) {
+    bool sound = all_inside(a, window + base, cta->shared_bytes - base,
+                            cta->shared + base, offset);
+    if (sound) {
         if (!a->checks && (a->count < 0 || !cta->counts))
             return;
         for (int l = 0; l < SIM_LANES; l++)
@@ -330,17 +371,8 @@ static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
     }
     if (a->count >= 0)
         sim_count_shared(cta->counts, a->count, offset, lanes, a->bytes);
-    if (!a->checks || !lanes)
-        return;
-    if (mem->flights)
-        lanes &= ~in_flight(a, lanes, offset);
-    if (!a->strong && lanes)
-        sim_race_access(mem->race, a, lanes, offset);
-    uint32_t bad = 0;
-    if (!a->async && lanes)
-        bad = written(a, mem->shared_bits, offset, lanes);
-    if (bad || cta->undefined)
-        sim_taint_access(a, SPT_SIM_UNINIT_SHARED, lanes, bad, offset);
+    if (a->checks && lanes)
+        check_shared(a, lanes, offset, sound);
 }
 
 /* Byte position in w->local of byte a of lane l. */

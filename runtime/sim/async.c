@@ -243,7 +243,7 @@ static void race_write(sim_warp *w, const sim_copy *copy, uint32_t lanes)
     fill_access(&a, copy->in, w, lanes, copy->bytes, true, true);
     for (unsigned l = 0; l < SIM_LANES; l++)
         a.addr[l] = offset[l] = copy->to[l];
-    sim_race_access(sim_cta_memory_of(w)->race, &a, lanes, offset);
+    sim_race_access(sim_cta_memory_of(w)->race, &a, lanes, offset, NULL);
 }
 
 /* Moves the data of some lanes of one entry. */

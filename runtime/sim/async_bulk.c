@@ -79,7 +79,7 @@ static void land(sim_warp *w, const sim_bulk *bulk, uint64_t to)
     a.checks = a.async = true;
     for (unsigned l = 0; l < SIM_LANES; l++)
         a.addr[l] = to;
-    sim_race_access(mem->race, &a, a.exec, a.addr);
+    sim_race_access(mem->race, &a, a.exec, a.addr, NULL);
 }
 
 static void move_unit(sim_warp *w, const sim_bulk *bulk, uint32_t at)

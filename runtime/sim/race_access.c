@@ -97,25 +97,6 @@ static INLINE bool touch_simply(const fast *f, int kind, uint32_t index,
                               : read_simply(f, index, unit, mine);
 }
 
-/* Whole cells from an address on, whose bytes belong to lanes from `lane` on,
-   or to several each. */
-static INLINE void touch_whole(const race_visit *v, int kind, uint64_t from,
-                               uint64_t to, uint32_t lane, bool several)
-{
-    fast f = fast_of(v, RACE_WHOLE);
-    uint32_t shift = v->shift < 4 ? v->shift : 4;
-    race_mark who = several ? RACE_SEVERAL : shift << 8;
-    for (uint64_t at = from; at < to; at += RACE_CELL) {
-        uint32_t first = lane + (uint32_t)((at - from) >> v->shift);
-        uint32_t index = (uint32_t)(at / RACE_CELL);
-        race_mark mine = v->mine | who | (several ? 0 : first);
-        race_part p = {index, 0, RACE_CELL, first,
-                       several ? (2u << ((RACE_CELL - 1) >> shift)) - 1 : 0};
-        if (!touch_simply(&f, kind, index, index, mine))
-            race_touch(v, &p);
-    }
-}
-
 /* Some words of one cell. */
 static INLINE void touch_words(const race_visit *v, int kind,
                                const race_part *p)
@@ -136,35 +117,6 @@ static INLINE void touch_words(const race_visit *v, int kind,
     race_touch(v, p);
 }
 
-/* The lowest n bits, n from 0 on. */
-static inline uint32_t low_bits(uint32_t n)
-{
-    return n < 32 ? (1u << n) - 1 : UINT32_MAX;
-}
-
-/* Lanes side by side from `lane` on; repeated: those of them whose bytes other
-   lanes read too. */
-static INLINE void touch_run(const race_visit *v, int kind, uint64_t from,
-                             uint64_t to, uint32_t lane, uint32_t repeated)
-{
-    bool all = repeated == low_bits((uint32_t)((to - from) >> v->shift));
-    for (uint64_t at = from, end; at < to; at = end) {
-        uint32_t i = (uint32_t)((at - from) >> v->shift);
-        end = at - at % RACE_CELL + RACE_CELL;
-        if (end == at + RACE_CELL && end <= to && (!repeated || all)) {
-            end = to - to % RACE_CELL;
-            touch_whole(v, kind, at, end, lane + i, repeated);
-            continue;
-        }
-        end = end < to ? end : to;
-        uint32_t n = (uint32_t)(end - at) >> v->shift;
-        race_part p = {(uint32_t)(at / RACE_CELL), at % RACE_CELL,
-                       (uint32_t)(end - at), lane + i,
-                       repeated >> i & low_bits(n ? n : 1)};
-        touch_words(v, kind, &p);
-    }
-}
-
 /* Lanes of whole cells, each by itself. */
 static INLINE void touch_rows(const race_visit *v, int kind)
 {
@@ -181,57 +133,24 @@ static INLINE void touch_rows(const race_visit *v, int kind)
     }
 }
 
-/* How lanes go on from the one before: side by side, or at the same place. */
-typedef struct neighbours {
-    uint32_t next, same; /* lanes */
-} neighbours;
-
-static neighbours neighbours_of(const uint64_t *addr, uint32_t active,
-                                uint32_t bytes)
+static INLINE void touch_parts(const race_visit *v, int kind,
+                               const sim_shape *shape)
 {
-    neighbours n = {0, 0};
-    for (uint32_t l = 1; l < SIM_LANES; l++) {
-        uint32_t apart = (uint32_t)addr[l] - (uint32_t)addr[l - 1];
-        n.next |= (uint32_t)(apart == bytes) << l;
-        n.same |= (uint32_t)(apart == 0) << l;
-    }
-    active &= active << 1;
-    n.next &= active;
-    n.same &= active;
-    return n;
-}
-
-/* Lanes from `lane` on that mask has after it, itself included. */
-static inline uint32_t streak(uint32_t mask, uint32_t lane)
-{
-    uint64_t behind = (uint64_t)mask >> lane >> 1;
-    return 1 + (uint32_t)__builtin_ctzll(~behind);
-}
-
-/* Lanes side by side make a run; those behind it that access parts of the run
-   again join it. */
-static INLINE void touch_lanes(const race_visit *v, int kind)
-{
-    const uint64_t *addr = v->addr;
-    uint32_t active = v->active, bytes = v->a->bytes;
-    neighbours near = neighbours_of(addr, active, bytes);
-    for (uint32_t lane = 0; lane < SIM_LANES;) {
-        if (!(active >> lane & 1)) {
-            lane++;
-            continue;
+    fast whole = fast_of(v, RACE_WHOLE);
+    uint32_t cell0 = (uint32_t)(v->addr[0] / RACE_CELL);
+    race_mark shift = v->shift << 8;
+    uint32_t all = (1u << (RACE_CELL >> v->shift)) - 1;
+    for (uint32_t k = 0; k < shape->n; k++) {
+        const sim_shape_part *s = &shape->part[k];
+        uint32_t index = cell0 + (uint32_t)s->cell;
+        race_part p = {index, s->first, s->n, s->lane, s->several};
+        if (s->n == RACE_CELL && (!s->several || s->several == all)) {
+            race_mark who = s->several ? RACE_SEVERAL : shift | s->lane;
+            if (!touch_simply(&whole, kind, index, index, v->mine | who))
+                race_touch(v, &p);
+        } else {
+            touch_words(v, kind, &p);
         }
-        uint32_t n = streak(near.next, lane), next = lane + n, repeated = 0;
-        uint64_t from = addr[lane], to = from + (uint64_t)n * bytes;
-        while (next < SIM_LANES && (active >> next & 1) && addr[next] >= from &&
-               addr[next] + bytes <= to) {
-            uint32_t i = (uint32_t)(addr[next] - from) >> v->shift;
-            uint32_t more = streak(near.next, next);
-            more = more < n - i ? more : n - i;
-            repeated |= low_bits(more) << i;
-            next += more > 1 ? more : streak(near.same, next);
-        }
-        touch_run(v, kind, from, to, lane, kind == RACE_WRITE ? 0 : repeated);
-        lane = next;
     }
 }
 
@@ -270,26 +189,29 @@ static bool visit_of(race_visit *v, sim_race *race, const sim_access *a)
     return true;
 }
 
-void sim_race_access(sim_race *race, const sim_access *a, uint32_t active,
-                     const uint64_t *addr)
+void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
+                     const uint64_t *addr, const sim_shape *shape)
 {
     race_visit v;
+    sim_shape own;
     if (!visit_of(&v, race, a))
         return;
     v.addr = addr;
-    v.active = active;
-    uint64_t end = addr[0] + SIM_LANES * (uint64_t)a->bytes;
-    bool run = a->run && active == UINT32_MAX;
-    if (v.shift >= 4 && a->write)
+    v.active = lanes;
+    if (v.shift >= 4 && a->write) {
         touch_rows(&v, RACE_WRITE);
-    else if (v.shift >= 4)
+        return;
+    }
+    if (v.shift >= 4) {
         touch_rows(&v, RACE_READ);
-    else if (run && a->write)
-        touch_run(&v, RACE_WRITE, addr[0], end, 0, 0);
-    else if (run)
-        touch_run(&v, RACE_READ, addr[0], end, 0, 0);
-    else if (a->write)
-        touch_lanes(&v, RACE_WRITE);
+        return;
+    }
+    if (!shape) {
+        sim_shape_make(&own, addr, lanes, a->bytes, a->write);
+        shape = &own;
+    }
+    if (a->write)
+        touch_parts(&v, RACE_WRITE, shape);
     else
-        touch_lanes(&v, RACE_READ);
+        touch_parts(&v, RACE_READ, shape);
 }

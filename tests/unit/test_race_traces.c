@@ -56,6 +56,7 @@ typedef struct trace {
     sim_launch launch;
     sim_cta cta;
     sim_warp warp[WARPS_MAX];
+    sim_shapes shapes;
     uint8_t shared[SHARED];
     uint8_t regs[32 * 32];
     sim_arg value[8];
@@ -275,7 +276,10 @@ static void random_access(trace *t)
     for (uint32_t l = 0; l < SIM_LANES; l++)
         a.run &= a.addr[l] == a.addr[0] + l * a.bytes;
     t->access++;
-    sim_race_access(t->race, &a, a.exec, a.addr);
+    sim_race_access(t->race, &a, a.exec, a.addr,
+                    a.bytes < PART ? sim_shape_of(&t->shapes, a.addr, a.exec,
+                                                  a.bytes, a.write)
+                                   : NULL);
     plain_access(t, &a);
 }
 
@@ -423,15 +427,15 @@ static void check_epochs(trace *t)
     write.w = &t->warp[1];
     write.in = &t->in[1];
     write.write = true;
-    sim_race_access(t->race, &read, 1, read.addr);
+    sim_race_access(t->race, &read, 1, read.addr, NULL);
     for (uint32_t i = 0; i < 1 << 24; i++) {
-        sim_race_access(t->race, &read, 1, read.addr);
+        sim_race_access(t->race, &read, 1, read.addr, NULL);
         sim_race_warp(t->race, 0);
     }
     sim_race_begin(t->race);
-    sim_race_access(t->race, &write, 1, write.addr);
+    sim_race_access(t->race, &write, 1, write.addr, NULL);
     CHECK(t->heard.count == 0, "a CTA after 2^24 epochs begins anew");
-    sim_race_access(t->race, &read, 1, read.addr);
+    sim_race_access(t->race, &read, 1, read.addr, NULL);
     CHECK(t->heard.count == 1, "and has its races");
     sim_race_delete(t->race);
 }
