@@ -31,6 +31,8 @@ bool sim_local_is_written(const sim_warp *w, const uint8_t *byte);
 /* Lanes call a function that the module only declares. */
 void sim_extern_run(const sim_insn *in, sim_warp *w, const uint8_t *regs,
                     const ptx_func *callee, uint32_t exec);
+/* The lane whose value shfl gives to a lane. */
+unsigned sim_shfl_lane(const sim_insn *in, const uint8_t *regs, unsigned lane);
 uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane);
 
 static inline const sim_insn *sim_go(const sim_insn *in, sim_warp *w,

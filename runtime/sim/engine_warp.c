@@ -63,6 +63,14 @@ static unsigned shfl_source(const ptx_insn *src, unsigned lane, uint32_t b,
     return *inside ? (unsigned)source : lane;
 }
 
+unsigned sim_shfl_lane(const sim_insn *in, const uint8_t *regs, unsigned lane)
+{
+    int base = 2 + in->src->operands[0].pair;
+    bool inside;
+    return shfl_source(in->src, lane, u32_of(in, regs, base, lane),
+                       u32_of(in, regs, base + 1, lane), &inside);
+}
+
 /* A butterfly of whole registers over the whole warp, as reductions use it:
    every lane takes part and no source is out of bounds. */
 static bool shfl_butterfly(const sim_insn *in, uint8_t *regs, uint32_t exec)

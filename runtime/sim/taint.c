@@ -60,7 +60,7 @@ static uint64_t lane_result(const sim_warp *w, const sim_insn *in,
 static void compute(sim_warp *w, const sim_insn *in, uint32_t exec)
 {
     const ptx_insn *src = in->src;
-    const uint8_t *from[SIM_TAINT_OPERANDS] = {0};
+    const uint16_t *from[SIM_TAINT_OPERANDS] = {0};
     shadow *sources[SIM_TAINT_OPERANDS] = {0}, result = {0};
     int first = results_of(src);
     uint32_t lanes = 0;
@@ -71,8 +71,7 @@ static void compute(sim_warp *w, const sim_insn *in, uint32_t exec)
         lanes |= sources[i] ? sources[i]->lanes & exec : 0;
         from[i] = sources[i] ? sources[i]->from : NULL;
     }
-    EACH_MARKED(l, lanes)
-    {
+    EACH_MARKED (l, lanes) {
         int i = 0;
         while (!sources[i] || !(sources[i]->lanes >> l & 1))
             i++;
@@ -81,9 +80,9 @@ static void compute(sim_warp *w, const sim_insn *in, uint32_t exec)
     for (int i = 0; i < first; i++) {
         int64_t reg = sim_taint_register(w, &src->operands[i], 0);
         shadow own = result;
-        EACH_MARKED(l, reg >= 0 ? result.lanes : 0)
-        set_lane(&own, l, result.bits[l] & sim_taint_register_bits(w, reg),
-                 result.from[l]);
+        EACH_MARKED (l, reg >= 0 ? result.lanes : 0)
+            set_lane(&own, l, result.bits[l] & sim_taint_register_bits(w, reg),
+                     result.from[l]);
         sim_taint_define(w, reg, exec, &own, src);
     }
 }
@@ -97,8 +96,7 @@ static void move(sim_warp *w, const ptx_insn *src, uint32_t exec)
     uint32_t step = bits / elements(from) % 64;
     for (uint32_t i = 0; i < elements(from); i++) {
         const shadow *s = sim_taint_find(w, sim_taint_register(w, from, i));
-        EACH_MARKED(l, s ? s->lanes & exec : 0)
-        {
+        EACH_MARKED (l, s ? s->lanes & exec : 0) {
             uint64_t old = whole.lanes >> l & 1 ? whole.bits[l] : 0;
             set_lane(&whole, l, old | s->bits[l] << step * i % 64, s->from[l]);
         }
@@ -107,11 +105,11 @@ static void move(sim_warp *w, const ptx_insn *src, uint32_t exec)
     for (uint32_t i = 0; i < elements(to); i++) {
         int64_t reg = sim_taint_register(w, to, i);
         shadow part = {0};
-        EACH_MARKED(l, reg >= 0 ? whole.lanes : 0)
-        set_lane(&part, l,
-                 whole.bits[l] >> step * i % 64 &
-                     sim_taint_register_bits(w, reg),
-                 whole.from[l]);
+        EACH_MARKED (l, reg >= 0 ? whole.lanes : 0)
+            set_lane(&part, l,
+                     whole.bits[l] >> step * i % 64 &
+                         sim_taint_register_bits(w, reg),
+                     whole.from[l]);
         sim_taint_define(w, reg, exec, &part, src);
     }
 }
@@ -155,6 +153,43 @@ static void store(sim_warp *w, const sim_insn *in, uint32_t exec)
         p->offset[l] &= SIM_WINDOW_MASK;
 }
 
+/* shfl moves marks between lanes, once all of them are there. */
+static void shuffle(sim_warp *w, const sim_insn *in, uint32_t exec)
+{
+    const ptx_insn *src = in->src;
+    sim_taint *t = w->taint;
+    int value = results_of(src);
+    for (int i = value + 1; i < src->n_operands; i++)
+        use_operand(w, &src->operands[i], exec, src);
+    const shadow *s =
+        sim_taint_find(w, sim_taint_register(w, &src->operands[value], 0));
+    t->shuffle = in;
+    t->shuffled.lanes = 0;
+    EACH_MARKED (l, s ? exec : 0) {
+        unsigned from = sim_shfl_lane(in, w->frame->regs, l);
+        if (s->lanes & exec & 1u << from)
+            set_lane(&t->shuffled, l, s->bits[from], s->from[from]);
+    }
+}
+
+/* What the instruction at in did, once it has run: it went on to next. */
+static void look_back(sim_warp *w, const sim_insn *in, const sim_insn *next,
+                      uint32_t exec)
+{
+    static const shadow nothing;
+    sim_taint *t = w->taint;
+    sim_taint_keep(w);
+    if (t->shuffle && next == in + 1) {
+        const ptx_operand *to = in->src->operands;
+        sim_taint_define(w, sim_taint_register(w, to, 0), exec, &t->shuffled,
+                         in->src);
+        if (to->pair)
+            sim_taint_define(w, sim_taint_register(w, to + 1, 0), exec,
+                             &nothing, in->src);
+    }
+    t->shuffle = NULL;
+}
+
 /* An instruction is about to run in lanes exec. */
 static void look(sim_warp *w, const sim_insn *in, uint32_t exec)
 {
@@ -180,6 +215,10 @@ static void look(sim_warp *w, const sim_insn *in, uint32_t exec)
     }
     if (src->op == PTX_OP_ST) {
         store(w, in, exec);
+        return;
+    }
+    if (src->op == PTX_OP_SHFL) {
+        shuffle(w, in, exec);
         return;
     }
     int first = results_of(src);
@@ -281,8 +320,9 @@ const sim_insn *sim_taint_run(sim_warp *w, const sim_insn *pc)
         else if (!marker && pc->args && src != looked)
             look(w, pc, exec);
         looked = marker ? NULL : pc->args ? src : looked;
-        pc = run_one(pc, w, exec);
-        sim_taint_keep(w);
+        const sim_insn *next = run_one(pc, w, exec);
+        look_back(w, pc, next, exec);
+        pc = next;
     }
     return pc;
 }

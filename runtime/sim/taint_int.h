@@ -21,7 +21,7 @@ typedef struct origin {
 /* Undefined bits of lanes, and which origin they have. */
 typedef struct shadow {
     uint32_t lanes;
-    uint8_t from[SIM_LANES];
+    uint16_t from[SIM_LANES]; /* origin + 256 * the lane that read it */
     uint64_t bits[SIM_LANES];
 } shadow;
 
@@ -45,6 +45,8 @@ struct sim_taint {
     mark marks[MARKS];
     origin origins[ORIGINS];
     pending store;
+    const sim_insn *shuffle; /* a shfl that has yet to run; NULL: none */
+    shadow shuffled; /* its result */
     uint8_t *local; /* undefined bits per byte of w->local; NULL: none */
 };
 
@@ -80,7 +82,7 @@ static inline void set_lane(shadow *s, unsigned lane, uint64_t bits,
     s->lanes &= ~(1u << lane);
     s->lanes |= (uint32_t)(bits != 0) << lane;
     s->bits[lane] = bits;
-    s->from[lane] = (uint8_t)from;
+    s->from[lane] = (uint16_t)from;
 }
 
 #endif

@@ -105,9 +105,9 @@ static void report(sim_warp *w, unsigned from, uint32_t lanes,
                    const ptx_insn *use)
 {
     sim_taint *t = w->taint;
-    const origin *o = &t->origins[from];
+    const origin *o = &t->origins[from % 256];
     const ptx_insn *load = o->in->src;
-    unsigned lane = sim_first_lane(lanes);
+    unsigned lane = from / 256;
     sim_place place;
     char detail[64] = "";
     sim_place_of(w, o->in, lane, &place);
@@ -120,9 +120,9 @@ static void report(sim_warp *w, unsigned from, uint32_t lanes,
     sim_report_add(o->kind, &place, o->addr[lane],
                    (uint64_t)__builtin_popcount(lanes), 0, detail);
     for (uint32_t i = 0; i < t->count; i++)
-        EACH_MARKED(l, t->marks[i].s.lanes & lanes)
-    if (t->marks[i].s.from[l] == from)
-        t->marks[i].s.lanes &= ~(1u << l);
+        EACH_MARKED (l, t->marks[i].s.lanes & lanes)
+            if (t->marks[i].s.from[l] % 256 == from % 256)
+                t->marks[i].s.lanes &= ~(1u << l);
 }
 
 void sim_taint_use(sim_warp *w, const shadow *s, uint32_t exec,
@@ -131,8 +131,8 @@ void sim_taint_use(sim_warp *w, const shadow *s, uint32_t exec,
     for (uint32_t rest = s ? s->lanes & exec : 0; rest;) {
         uint32_t same = 0;
         unsigned from = s->from[sim_first_lane(rest)];
-        EACH_MARKED(l, rest)
-        same |= (uint32_t)(s->from[l] == from) << l;
+        EACH_MARKED (l, rest)
+            same |= (uint32_t)(s->from[l] % 256 == from % 256) << l;
         report(w, from, same, src);
         rest &= ~same;
     }
@@ -157,8 +157,7 @@ void sim_taint_define(sim_warp *w, int64_t reg, uint32_t exec, const shadow *s,
         old = &t->marks[t->count++].s;
     }
     old->lanes = (old->lanes & ~exec) | (s->lanes & exec);
-    EACH_MARKED(l, s->lanes & exec)
-    {
+    EACH_MARKED (l, s->lanes & exec) {
         old->from[l] = s->from[l];
         old->bits[l] = s->bits[l];
     }
@@ -214,8 +213,7 @@ void sim_taint_keep(sim_warp *w)
     uint32_t n = p->on ? ELEMENTS : 0;
     for (uint32_t i = 0; i < n; i++) {
         const shadow *s = &p->s[i];
-        EACH_MARKED(l, s->lanes)
-        {
+        EACH_MARKED (l, s->lanes) {
             bool shared = p->shared >> l & 1;
             uint64_t at = p->offset[l] + i * p->bytes;
             uint64_t size = shared ? w->cta->shared_bytes : w->local_bytes;
@@ -272,8 +270,8 @@ static int free_origin(sim_taint *t)
     uint32_t used = 0;
     sim_taint_drop(t, NULL, 0);
     for (uint32_t i = 0; i < t->count; i++)
-        EACH_MARKED(l, t->marks[i].s.lanes)
-    used |= 1u << t->marks[i].s.from[l];
+        EACH_MARKED (l, t->marks[i].s.lanes)
+            used |= 1u << t->marks[i].s.from[l] % 256;
     return used == UINT32_MAX ? -1 : __builtin_ctz(~used);
 }
 
@@ -297,12 +295,12 @@ static bool mark_load(const sim_access *a, spt_sim_kind kind, uint32_t lanes,
     for (uint32_t i = 0; i < n; i++) {
         int64_t reg = sim_taint_register(w, &src->operands[0], i);
         shadow s = {0};
-        EACH_MARKED(l, reg >= 0 ? lanes : 0)
-        set_lane(&s, l,
-                 element_bits(a, kind == SPT_SIM_UNINIT_SHARED,
-                              offset[l] + i * bytes, l, bytes) &
-                     sim_taint_register_bits(w, reg),
-                 (unsigned)from);
+        EACH_MARKED (l, reg >= 0 ? lanes : 0)
+            set_lane(&s, l,
+                     element_bits(a, kind == SPT_SIM_UNINIT_SHARED,
+                                  offset[l] + i * bytes, l, bytes) &
+                         sim_taint_register_bits(w, reg),
+                     (unsigned)from + 256 * l);
         sim_taint_define(w, reg, s.lanes, &s, src);
     }
     if (!w->event)
@@ -316,8 +314,8 @@ void sim_taint_access(const sim_access *a, spt_sim_kind kind, uint32_t lanes,
     bool shared = kind == SPT_SIM_UNINIT_SHARED;
     uint32_t undefined = unwritten;
     if (memory_of(a->w, shared))
-        EACH_MARKED(l, lanes & ~unwritten)
-    undefined |= (uint32_t)any_mark(a, shared, offset[l], l) << l;
+        EACH_MARKED (l, lanes & ~unwritten)
+            undefined |= (uint32_t)any_mark(a, shared, offset[l], l) << l;
     if (a->write || !undefined || mark_load(a, kind, undefined, offset))
         return;
     sim_access_report(a, kind, undefined, "");

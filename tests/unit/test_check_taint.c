@@ -13,6 +13,7 @@
 /* Predicates that hold in all threads, and in none; unknown to compilers. */
 #define YES "setp.lt.u32 %x1, %t, 1024;\n"
 #define NO "setp.gt.u32 %x1, %t, 1024;\n"
+#define GUARDED_OUT "st.global.u32 [%d1], %r5;\n"
 #define CALL "{ .param .b32 a; .param .b32 b;\n"
 #define CALLED "ld.param.b32 %r5, [b]; }\n"
 
@@ -97,7 +98,19 @@ static const struct {
      "setp.lt.u32 %x2, %t, 5;\n" LOAD "@%x2 exit;\n"
      "@!%x2 mov.u32 %r4, 1;\n" OUT("%r4"),
      false},
-    {"by other lanes", LOAD "shfl.sync.bfly.b32 %r5, %r4, 1, 31, -1;\n", true},
+    {"by other lanes",
+     LOAD "shfl.sync.bfly.b32 %r5, %r4, 1, 31, -1;\n" OUT("%r5"), true},
+    {"of a lane that gives nothing",
+     "setp.eq.u32 %x2, %lane, 31;\n" LOAD "@!%x2 mov.u32 %r4, %t;\n"
+     "shfl.sync.up.b32 %r5|%x3, %r4, 1, 0, -1;\n@%x3 " GUARDED_OUT,
+     false},
+    {"of a lane that gives it to the next",
+     "setp.eq.u32 %x2, %lane, 30;\n" LOAD "@!%x2 mov.u32 %r4, %t;\n"
+     "shfl.sync.up.b32 %r5|%x3, %r4, 1, 0, -1;\n@%x3 " GUARDED_OUT,
+     true},
+    {"voted on",
+     LOAD "setp.eq.u32 %x2, %r4, 5;\nvote.sync.ballot.b32 %r5, %x2, -1;\n",
+     true},
     {"by an atomic", LOAD "red.global.add.u32 [%d0], %r4;\n", true},
     {"passed on and not used",
      LOAD CALL
@@ -157,10 +170,10 @@ static void run(sim_run *s, const char *body)
         ".visible .entry k(.param .u64 k_p, .param .u64 k_q,"
         " .param .u64 k_gone, .param .u32 k_n)\n{\n"
         ".reg .pred %x<16>;\n.reg .b32 %r<64>;\n.reg .f32 %f<32>;\n"
-        ".reg .b64 %d<32>;\n.reg .b32 %t;\n.reg .b64 %p, %q;\n"
+        ".reg .b64 %d<32>;\n.reg .b32 %t, %lane;\n.reg .b64 %p, %q;\n"
         ".shared .align 128 .b8 sh[4096];\n"
         ".local .align 16 .b8 loc[128];\n"
-        "mov.u32 %t, %tid.x;\n"
+        "mov.u32 %t, %tid.x;\nmov.u32 %lane, %laneid;\n"
         "ld.param.u64 %p, [k_p];\nld.param.u64 %q, [k_q];\n"
         "mad.wide.u32 %d0, %t, 4, %p;\nmad.wide.u32 %d1, %t, 4, %q;\n"
         "mov.u32 %r0, sh;\nshl.b32 %r1, %t, 2;\nadd.u32 %r1, %r0, %r1;\n";
