@@ -155,6 +155,13 @@ is "4 x (8192 + 1 + D) tokens of 70272 bytes, eight times" "$(query \
 refused "an engine's share of the memory that holds no sequence" 1 "not fit" \
     why "${latent[@]}" --drafter mtp --workload mixed --tp 4 --batch 64 \
     --context 32768
+try "${latent[@]}" --drafter mtp --tp 4 --batch 64 --context 32768
+has "neither by the main command" "$out" "of sglang's 673.9 GB"
+fits "what does not fit an engine"
+try methods "${latent[@]}" --tp 4 --batch 64 --context 32768
+has "nor by methods" "$out" "of sglang's 673.9 GB"
+try --board h100_sxm --model llama-3.1-8b --engine vllm --drafter ngram
+is "lookups read no prompt" "$(grep -c "  prefill" <<<"$out")" 0
 refused "our own kernels lack latent attention" 1 "--engine answers" \
     why --board b200_sxm --model deepseek-r1
 try why "${latent[@]}" --drafter mtp --tp 8 --json

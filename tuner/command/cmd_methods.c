@@ -51,6 +51,24 @@ static double memory_of(const table *t, size_t drafter)
                                  COMMON_LENGTH);
 }
 
+/* Where not all of the batch runs, or nothing. */
+static void print_room(const table *t)
+{
+    char text[300], room[100];
+    double running = spt_step_running(&t->step, NULL, 0);
+    double bytes = spt_step_memory_bytes(&t->step, NULL, 0);
+    if (!spt_step_fits(&t->step, NULL, 0, bytes)) {
+        snprintf(text, sizeof text,
+                 "the model and this KV do not fit: %s; times are those of a "
+                 "board with enough",
+                 spt_step_room_text(&t->step, bytes, room, sizeof room));
+        spt_print_labelled("memory", text);
+    } else if (running < t->step.batch) {
+        spt_print_labelled(
+            "waits", spt_waits_text(t->step.batch, running, text, sizeof text));
+    }
+}
+
 static void print_head(const table *t)
 {
     const spt_target *target = &t->survey->target;
@@ -68,10 +86,7 @@ static void print_head(const table *t)
         spt_time_text(spt_step_target_us(&t->step, &evidence), us, sizeof us));
     spt_print_labelled("load", text);
     spt_survey_print_where(t->survey);
-    double running = spt_step_running(&t->step, NULL, 0);
-    if (running < t->step.batch)
-        spt_print_labelled(
-            "waits", spt_waits_text(t->step.batch, running, text, sizeof text));
+    print_room(t);
 }
 
 static void print_row(const table *t, size_t i)

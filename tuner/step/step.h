@@ -101,7 +101,7 @@ double spt_step_running(const spt_step *step, const spt_drafter *drafter,
    engine, whether it has room for a sequence. */
 bool spt_step_fits(const spt_step *step, const spt_drafter *drafter,
                    int draft_length, double memory_bytes);
-/* "x of y GB", of what boards or engine have; text. */
+/* "x of y GB" of what the boards have, "x of sglang's y GB"; text. */
 const char *spt_step_room_text(const spt_step *step, double memory_bytes,
                                char *text, size_t size);
 

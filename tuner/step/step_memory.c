@@ -119,8 +119,8 @@ const char *spt_step_room_text(const spt_step *s, double memory_bytes,
     bool share = e && e->memory_use > 0;
     double bytes = s->board->memory_bytes * spt_deployment_boards(&s->where) *
                    (share ? e->memory_use : 1);
-    snprintf(text, size, "%.1f of %.1f GB%s%s", memory_bytes / 1e9, bytes / 1e9,
-             share ? " that are left to " : "", share ? e->name : "");
+    snprintf(text, size, "%.1f of %s%s%.1f GB", memory_bytes / 1e9,
+             share ? e->name : "", share ? "'s " : "", bytes / 1e9);
     return text;
 }
 
