@@ -82,3 +82,10 @@ done
 if [ -x "$build/bench/bench_linear" ]; then
     "$build/bench/bench_linear"
 fi
+
+# Acceptance of drafts by kind of prompt.
+model=deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
+if [ -e "$model" ] && command -v python3 >/dev/null; then
+    printf '\nacceptance on SmolLM2-135M, 24 tokens of one prompt of each kind\n'
+    python3 tests/bench/acceptance.py "$program" "$model" 24 1
+fi
