@@ -16,7 +16,7 @@
 #include "engine.h"
 #include "memory.h"
 
-enum { SIM_ACCESS_MAX = 32, SIM_RANGES = 4 };
+enum { SIM_ACCESS_MAX = 32, SIM_RANGES = 8 };
 
 typedef struct sim_access {
     const sim_insn *in;

@@ -1,12 +1,13 @@
 /*
- * Which memory instructions have handlers that take the whole warp at once
- * (lanes_memory.c, lanes_copy.c). They need a program without checks, and an
- * instruction whose registers are as wide as what it moves.
+ * Which memory, matrix and warp-wide instructions have handlers that take the
+ * whole warp at once (lanes_memory.c, lanes_copy.c, lanes_shuffle.c,
+ * lanes_mma.c). They need a program without checks, and an instruction whose
+ * registers are as wide as what it moves.
  */
 #include "decode_int.h"
 #include "engine_lanes.h"
 
-/* As the rows of lanes_memory.c and lanes_copy.c stand. */
+/* As the rows of those files stand. */
 enum { GLOBAL, SHARED32, SHARED64, GENERIC, SPACES };
 enum { SHAPE8, SHAPE16, SHAPE32, SHAPE64, SHAPE32X2, SHAPE32X4, SHAPE64X2 };
 enum {
@@ -17,6 +18,9 @@ enum {
     COPY8,
     COPY16,
     MATRIX, /* x1 x2 x4, then .trans */
+    SHUFFLE = 0, /* up down bfly idx */
+    MMA_BF16 = 0,
+    MMA_F16,
 };
 
 static int shape_of(uint32_t bytes, uint32_t count)
@@ -134,6 +138,37 @@ static int matrix_row(const ptx_insn *src, const sim_args *args)
                                        : 0);
 }
 
+/* Data, distance, clamp and members are registers or constants of 32 bits. */
+static int shuffle_row(const ptx_insn *src, const sim_args *args)
+{
+    int base = 1 + src->operands[0].pair;
+    if (args->arg[0].width != 4 || src->n_operands != base + 4)
+        return -1;
+    for (int i = base; i < base + 4; i++)
+        if (args->arg[args->first[i]].width != 4)
+            return -1;
+    return SHUFFLE + (ptx_has(src, PTX_MOD_UP)     ? 0
+                      : ptx_has(src, PTX_MOD_DOWN) ? 1
+                      : ptx_has(src, PTX_MOD_BFLY) ? 2
+                                                   : 3);
+}
+
+/* m16n8k16 of halves; a register of D that is another one of C needs a copy. */
+static int mma_row(const ptx_insn *src, const sim_args *args)
+{
+    if (!ptx_has(src, PTX_MOD_M16N8K16) || src->n_types != 4 ||
+        src->types[0] != PTX_F32 || src->types[3] != PTX_F32 ||
+        src->types[1] != src->types[2] || args->count != 14)
+        return -1;
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++)
+            if (args->arg[i].slot == args->arg[10 + j].slot && i != j)
+                return -1;
+    return src->types[1] == PTX_BF16  ? MMA_BF16
+           : src->types[1] == PTX_F16 ? MMA_F16
+                                      : -1;
+}
+
 void sim_decode_memory(const sim_decoder *d, const ptx_insn *src,
                        const sim_args *args, sim_handler *full,
                        sim_handler *masked)
@@ -155,6 +190,14 @@ void sim_decode_memory(const sim_decoder *d, const ptx_insn *src,
     case PTX_OP_LDMATRIX:
         table = sim_lanes_copy();
         row = matrix_row(src, args);
+        break;
+    case PTX_OP_SHFL:
+        table = sim_lanes_shuffle();
+        row = shuffle_row(src, args);
+        break;
+    case PTX_OP_MMA:
+        table = sim_lanes_mma();
+        row = mma_row(src, args);
         break;
     default:
         break;

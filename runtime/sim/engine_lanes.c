@@ -131,6 +131,16 @@ const sim_lane_table *sim_lanes_copy(void)
     return PICK(sim_lanes_copy);
 }
 
+const sim_lane_table *sim_lanes_shuffle(void)
+{
+    return PICK(sim_lanes_shuffle);
+}
+
+const sim_lane_table *sim_lanes_mma(void)
+{
+    return PICK(sim_lanes_mma);
+}
+
 static void read_tables(void)
 {
 #define ADD(name) add_table(PICK(sim_lanes_##name));

@@ -50,11 +50,15 @@ typedef struct sim_lane_table {
 SIM_LANE_TABLES(SIM_DECLARE_TABLES)
 SIM_DECLARE_TABLES(memory)
 SIM_DECLARE_TABLES(copy)
+SIM_DECLARE_TABLES(shuffle)
+SIM_DECLARE_TABLES(mma)
 #undef SIM_DECLARE_TABLES
 
 /* Rows without keys, of this processor's build: decode_memory.c knows them. */
 const sim_lane_table *sim_lanes_memory(void);
 const sim_lane_table *sim_lanes_copy(void);
+const sim_lane_table *sim_lanes_shuffle(void);
+const sim_lane_table *sim_lanes_mma(void);
 
 #define SIM_VECTOR(type) \
     typedef type __attribute__((vector_size(32), may_alias))

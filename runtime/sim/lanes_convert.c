@@ -31,6 +31,17 @@ static inline __attribute__((always_inline)) v8u nearest_bf16(v8u x)
     return SIM_BLEND(v8u, nan, (v8u){0} + 0x7fffu, rounded);
 }
 
+/* f32 bits of f16 bits, exact; a NaN is the one NaN. */
+static inline __attribute__((always_inline)) v8u f16_to_f32(v8u x)
+{
+    v8u size = (x & 0x7fffu) << 13;
+    v8u bits = (v8u)((v8f)size * 0x1p112f);
+    v8u inf = (v8u)(size >= 0x7c00u << 13), nan = (v8u)(size > 0x7c00u << 13);
+    bits = SIM_BLEND(v8u, inf, (v8u){0} + 0x7f800000u, bits);
+    bits |= (x & 0x8000u) << 16;
+    return SIM_BLEND(v8u, nan, (v8u){0} + 0x7fffffffu, bits);
+}
+
 #define WIDTH_u8 8, false
 #define WIDTH_s8 8, true
 #define WIDTH_u16 16, false

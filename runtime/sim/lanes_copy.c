@@ -26,41 +26,71 @@ SIM_INLINE bool whole_sources(const sim_insn *in, const uint8_t *regs,
     return !(exec & ~(all | none));
 }
 
-/* A copy is done when it is issued, which the rules allow. */
-SIM_INLINE bool copy(const sim_insn *in, const sim_warp *w, const uint8_t *regs,
-                     uint32_t exec, const uint32_t bytes)
+/* Where the lanes of exec read; full: all do. */
+SIM_INLINE bool find_source(sim_places *p, const sim_insn *in,
+                            const sim_warp *w, const uint8_t *regs,
+                            uint32_t exec, const bool full,
+                            const uint32_t bytes)
 {
-    const sim_arg *to = &in->args->arg[in->args->first[0]];
     const sim_arg *from = &in->args->arg[in->args->first[1]];
-    const uint64_t *base = (const void *)(regs + from->slot);
-    sim_places t, f = {0};
-    uint32_t whole;
-    if (!exec || w->cta->counts ||
-        !whole_sources(in, regs, bytes, exec, &whole))
+    return sim_places_global(p, w, (const void *)(regs + from->slot),
+                             (uint64_t)from->offset, exec, full, bytes);
+}
+
+SIM_INLINE bool find_target(sim_places *p, const sim_insn *in,
+                            const sim_warp *w, const uint8_t *regs,
+                            uint32_t exec, const bool full,
+                            const uint32_t bytes)
+{
+    const sim_arg *to = &in->args->arg[0];
+    if (to->width == 4)
+        return sim_places_shared(p, w, regs + to->slot, 4, (uint64_t)to->offset,
+                                 exec, full, bytes, 0);
+    return sim_places_shared(p, w, regs + to->slot, 8, (uint64_t)to->offset,
+                             exec, full, bytes, 0);
+}
+
+/* A copy is done when it is issued, which the rules allow. */
+SIM_INLINE bool copy_all(const sim_insn *in, const sim_warp *w,
+                         const uint8_t *regs, const uint32_t bytes)
+{
+    sim_places t, f;
+    if (!find_source(&f, in, w, regs, UINT32_MAX, true, bytes) ||
+        !find_target(&t, in, w, regs, UINT32_MAX, true, bytes))
         return false;
-    if (whole && !sim_places_global(&f, w, base, (uint64_t)from->offset, whole,
-                                    false, bytes))
-        return false;
-    bool found =
-        to->width == 4
-            ? sim_places_shared(&t, w, regs + to->slot, 4, (uint64_t)to->offset,
-                                exec, false, bytes, 0)
-            : sim_places_shared(&t, w, regs + to->slot, 8, (uint64_t)to->offset,
-                                exec, false, bytes, 0);
-    if (!found)
-        return false;
-    if (whole == UINT32_MAX) {
-        for (int l = 0; l < SIM_LANES; l++)
-            memcpy(t.host + t.at[l], f.host + f.at[l], bytes);
-        return true;
-    }
+    SIM_UNROLL for (int l = 0; l < SIM_LANES; l++)
+        memcpy(t.host + t.at[l], f.host + f.at[l], bytes);
+    return true;
+}
+
+/* Lanes of exec; those that are not in whole get zeros. */
+SIM_INLINE bool copy_some(const sim_insn *in, const sim_warp *w,
+                          const uint8_t *regs, uint32_t exec, uint32_t whole,
+                          const uint32_t bytes)
+{
     static const uint8_t zeros[16];
+    sim_places t, f = {0};
+    if ((whole && !find_source(&f, in, w, regs, whole, false, bytes)) ||
+        !find_target(&t, in, w, regs, exec, false, bytes))
+        return false;
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         int l = __builtin_ctz(rest);
         memcpy(t.host + t.at[l], whole >> l & 1 ? f.host + f.at[l] : zeros,
                bytes);
     }
     return true;
+}
+
+SIM_INLINE bool copy(const sim_insn *in, const sim_warp *w, const uint8_t *regs,
+                     uint32_t exec, const uint32_t bytes)
+{
+    uint32_t whole;
+    if (!exec || w->cta->counts ||
+        !whole_sources(in, regs, bytes, exec, &whole))
+        return false;
+    if (whole == UINT32_MAX)
+        return copy_all(in, w, regs, bytes);
+    return copy_some(in, w, regs, exec, whole, bytes);
 }
 
 #define COPY(bytes)                                \

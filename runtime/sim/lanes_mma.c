@@ -12,11 +12,13 @@
  */
 #include "lanes_mma.h"
 
+#include "engine_lanes.h"
+
 #include <stddef.h>
 #include <string.h>
 
 #if defined(SIM_AVX512)
-#include <immintrin.h>
+#include "lanes_mma_wide.h"
 #define SIM_MMA_NAME sim_mma_avx512
 #elif defined(SIM_AVX2)
 #include <immintrin.h>
@@ -441,6 +443,19 @@ static void double_mma(const sim_mma *mma, void *const *d,
         }
 }
 
+/* m16n8k16 of halves with results and sums in fp32. */
+INLINE void half_mma(const sim_mma *mma, void *const *d, const void *const *a,
+                     const void *const *b, const void *const *c,
+                     const sim_mma_element element)
+{
+#ifdef SIM_AVX512
+    (void)mma;
+    wide_mma(d, a, b, c, element == SIM_MMA_BF16);
+#else
+    float_mma(mma, d, a, b, c, element, element, 2, 16, 16, false, false);
+#endif
+}
+
 void SIM_MMA_NAME(const sim_mma *mma, void *const *d, const void *const *a,
                   const void *const *b, const void *const *c)
 {
@@ -448,15 +463,13 @@ void SIM_MMA_NAME(const sim_mma *mma, void *const *d, const void *const *a,
     switch (mma->a) {
     case SIM_MMA_BF16:
         if (plain16)
-            float_mma(mma, d, a, b, c, SIM_MMA_BF16, SIM_MMA_BF16, 2, 16, 16,
-                      false, false);
+            half_mma(mma, d, a, b, c, SIM_MMA_BF16);
         else
             float_any(mma, d, a, b, c, SIM_MMA_BF16, SIM_MMA_BF16, 2);
         break;
     case SIM_MMA_F16:
         if (plain16)
-            float_mma(mma, d, a, b, c, SIM_MMA_F16, SIM_MMA_F16, 2, 16, 16,
-                      false, false);
+            half_mma(mma, d, a, b, c, SIM_MMA_F16);
         else
             float_any(mma, d, a, b, c, SIM_MMA_F16, SIM_MMA_F16, 2);
         break;
@@ -479,3 +492,34 @@ void SIM_MMA_NAME(const sim_mma *mma, void *const *d, const void *const *a,
         byte_mma(mma, d, a, b, c);
     }
 }
+
+/* m16n8k16 whose D is C in place, or apart from it, for a whole warp. */
+INLINE const sim_insn *common(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                              uint32_t exec, const sim_mma_element element)
+{
+    const sim_arg *g = in->args->arg;
+    void *d[4] = {regs + g[0].slot, regs + g[1].slot, regs + g[2].slot,
+                  regs + g[3].slot};
+    const void *a[4] = {regs + g[4].slot, regs + g[5].slot, regs + g[6].slot,
+                        regs + g[7].slot};
+    const void *b[2] = {regs + g[8].slot, regs + g[9].slot};
+    const void *c[4] = {regs + g[10].slot, regs + g[11].slot, regs + g[12].slot,
+                        regs + g[13].slot};
+    const sim_mma mma = {element, element, 16, 15, 0, 0, 0, 0};
+    w->forced = false;
+    half_mma(&mma, d, a, b, c, element);
+    SIM_NEXT_FULL;
+}
+
+SIM_HANDLER(bf16_full)
+{
+    return common(in, w, regs, exec, SIM_MMA_BF16);
+}
+
+SIM_HANDLER(f16_full)
+{
+    return common(in, w, regs, exec, SIM_MMA_F16);
+}
+
+static const sim_lane_op ops[] = {{"", bf16_full, NULL}, {"", f16_full, NULL}};
+const sim_lane_table SIM_TABLE(sim_lanes_mma) = {ops, sizeof ops / sizeof *ops};

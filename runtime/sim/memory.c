@@ -89,6 +89,7 @@ static bool commit(window *w, uint64_t end)
                 munmap(host, SIM_WINDOW_BYTES);
             return false;
         }
+        madvise(host, SIM_WINDOW_BYTES, MADV_HUGEPAGE); /* 2 MiB a fault */
         w->host = host;
         w->bits = bits;
     }
