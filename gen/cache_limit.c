@@ -47,6 +47,7 @@ static int after_ending(const char *name)
     return -1;
 }
 
+/* The name is shorter than NAME_BYTES. */
 static bool add(listing *all, const char *name, const struct stat *info)
 {
     if (all->count == all->capacity) {
@@ -58,7 +59,7 @@ static bool add(listing *all, const char *name, const struct stat *info)
         all->capacity = capacity;
     }
     entry *e = &all->entries[all->count++];
-    snprintf(e->name, sizeof e->name, "%s", name);
+    memcpy(e->name, name, strlen(name) + 1);
     e->bytes = (uint64_t)info->st_size;
     e->used = info->st_mtim;
     all->bytes += e->bytes;
