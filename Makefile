@@ -37,8 +37,7 @@ endif
 PACKAGES := lua5.4 libcjson nettle libpcre2-8 libutf8proc libzstd liblz4
 DIRS := runtime $(patsubst %/,%,$(sort $(dir $(wildcard runtime/*/*.h)))) \
   gen tuner $(patsubst %/,%,$(sort $(dir $(wildcard tuner/*/*.h))))
-CPPFLAGS := -D_GNU_SOURCE -DSPT_DATA_DIR='"$(PREFIX)/share/spectune"' \
-  $(addprefix -I,$(DIRS)) -isystem $(CUDA_DIR)/include \
+CPPFLAGS := -D_GNU_SOURCE $(addprefix -I,$(DIRS)) -isystem $(CUDA_DIR)/include \
   $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
   -Wmissing-prototypes -Wundef -Wvla -Werror -ffp-contract=off \
@@ -100,6 +99,14 @@ $(BUILD)/flags: force
 	@mkdir -p $(BUILD)
 	@printf '%s\n' '$(subst ','\'',$(FLAGS_TEXT))' | cmp -s - $@ || \
 	  printf '%s\n' '$(subst ','\'',$(FLAGS_TEXT))' > $@
+
+# Where the data are when installed: one file knows, so that another PREFIX
+# does not build everything anew.
+$(BUILD)/prefix: force | $(BUILD)/flags
+	@printf '%s\n' '$(PREFIX)' | cmp -s - $@ || \
+	  printf '%s\n' '$(PREFIX)' > $@
+$(BUILD)/gen/emit.o: $(BUILD)/prefix
+$(BUILD)/gen/emit.o: CPPFLAGS += -DSPT_DATA_DIR='"$(PREFIX)/share/spectune"'
 
 $(BUILD)/libspectune.a: $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -270,6 +277,7 @@ install: all
 	$(Q)install -m 755 $(BUILD)/sim/libcuda.so.1 \
 	  $(DESTDIR)$(PREFIX)/lib/spectune/sim/
 	$(Q)cp -R archs templates profiles $(SHARE)/
+	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
 
 ## clean: remove all build folders
 clean:
