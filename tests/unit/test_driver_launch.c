@@ -201,6 +201,40 @@ static void library_errors(void)
     }
 }
 
+/* Every call has one row of versions, and every row a call. */
+static void version_rows(void)
+{
+#define SPT_DRIVER_CALL(name) 1 +
+    static const int n_calls =
+#include "driver.def"
+        0;
+#undef SPT_DRIVER_CALL
+    static const struct {
+        const char *name;
+        int since, first, until;
+    } rows[] = {
+#define SIM_VERSION(name, since, first, until) {#name, since, first, until},
+#include "sim_versions.def"
+#undef SIM_VERSION
+    };
+    int n_rows = (int)(sizeof(rows) / sizeof(rows[0])), bad = 0;
+    CHECK_INT(n_rows, n_calls, "as many rows of versions as calls");
+    for (int i = 0; i < n_rows; i++) {
+        void *call = NULL;
+        int same = 0;
+        for (int j = 0; j < n_rows; j++)
+            same += !strcmp(rows[i].name, rows[j].name);
+        bool good = same == 1 && rows[i].first <= rows[i].since &&
+                    (!rows[i].until || rows[i].since < rows[i].until);
+        if (drv.cuGetProcAddress(rows[i].name, &call, rows[i].since, 0, NULL) ||
+            !call || !good) {
+            printf("# %s\n", rows[i].name);
+            bad++;
+        }
+    }
+    CHECK_INT(bad, 0, "each names a call of its own, in a form that sim has");
+}
+
 static void sticky(void)
 {
     CUdeviceptr p = 64;
@@ -261,6 +295,7 @@ int main(void)
     limits();
     bad_images();
     library_errors();
+    version_rows();
     sticky();
     contexts();
     spt_sim_close();
