@@ -40,6 +40,10 @@ static spt_status check_options(const spt_engine_options *o, spt_error *err)
         return spt_fail(err, SPT_E_USAGE,
                         "engine: no draft model, expected a .gguf file or a "
                         "folder");
+    if (o->pack_only && !o->pack)
+        return spt_fail(
+            err, SPT_E_USAGE,
+            "engine: pack_only without a pack, expected its folder");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value < 0 || fields[i].value > fields[i].max)
             return spt_fail(err, SPT_E_USAGE,

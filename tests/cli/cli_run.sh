@@ -56,6 +56,8 @@ has "but is told of" "$err" "$TMP/steps: is damaged, or no spectune-steps-1"
 has "three without drafts do" "$err" " tokens/s (host time of sim, not a GPU's)"
 refused "a seed of more than 64 bits" 2 "from 0 to 18446744073709551615" \
     run -m "$model" -p x --seed 18446744073709551616
+refused "a pack alone that is none" 2 "--pack-only: expected --pack DIR" \
+    run -m "$model" -p x --pack-only
 refused "a seed below 0" 2 "--seed: '-1'" run -m "$model" -p x --seed -1
 refused "a prompt longer than the context" 2 "fewer than the context of 4" \
     run -m "$model" -p "$prompt" -c 4 --device sim

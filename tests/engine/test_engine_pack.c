@@ -204,6 +204,11 @@ static void check_reasons(const tiny_model *t, spt_engine_options packed)
               " is for sm_90a, expected one for compute capability 8.0",
               "with its chip and this one");
     packed.board = NULL;
+    packed.pack = NULL;
+    CHECK(open_engine(&own, t, packed, &engine) == SPT_E_USAGE &&
+              strstr(err.text, "pack_only without a pack"),
+          "pack_only without a pack is refused");
+    packed.pack = folder;
     snprintf(command, sizeof command,
              "for f in %s/ptx/linear*; do printf X | dd of=$f bs=1 seek=99 "
              "conv=notrunc 2>/dev/null; done",

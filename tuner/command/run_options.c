@@ -132,6 +132,9 @@ static spt_status finish(spt_run_options *o, spt_error *err)
         return spt_fail(err, SPT_E_USAGE,
                         "--model: is missing, expected a .gguf file or a "
                         "folder");
+    if (o->engine.pack_only && !o->engine.pack)
+        return spt_fail(err, SPT_E_USAGE,
+                        "--pack-only: expected --pack DIR with it");
     if (!o->serves && !o->prompt == !o->prompt_file)
         return spt_fail(err, SPT_E_USAGE,
                         "--prompt or --file: expected one of them");
