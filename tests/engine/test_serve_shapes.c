@@ -340,6 +340,71 @@ static void test_errors(void)
     }
 }
 
+/* Any value in any field gives an answer or a refusal, both in JSON. */
+static void test_any_value(void)
+{
+    static const char *const names[] = {
+        "prompt",         "messages",
+        "max_tokens",     "temperature",
+        "top_p",          "top_k",
+        "seed",           "logit_bias",
+        "stop",           "stop_token_ids",
+        "ignore_eos",     "stream",
+        "stream_options", "logprobs",
+        "echo",           "n",
+        "best_of",        "response_format",
+        "tool_choice",    "modalities",
+        "tools",          "model",
+        "suffix",         "x",
+        "draft_length",   "presence_penalty",
+    };
+    static const char *const values[] = {
+        "null",
+        "true",
+        "0",
+        "-1",
+        "1e300",
+        "\"\"",
+        "\"x\"",
+        "[]",
+        "{}",
+        "[[]]",
+        "[[1],[2]]",
+        "[1,-1]",
+        "[null]",
+        "[{\"type\":\"text\"}]",
+        "{\"type\":{}}",
+        "[{\"role\":\"user\",\"content\":[{}]}]",
+        "{\"1\":null}",
+    };
+    int odd = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            char body[200];
+            bool chat = v % 2, own = i < 2;
+            snprintf(body, sizeof body, "{%s\"%s\":%s%s}",
+                     own    ? ""
+                     : chat ? "\"messages\":[" HI "],"
+                            : "\"prompt\":\"a\",",
+                     names[i], values[v], i == 2 ? "" : ",\"max_tokens\":1");
+            reply r =
+                ask("POST", chat ? "/v1/chat/completions" : "/v1/completions",
+                    body);
+            const char *text = r.body.data ? r.body.data : "";
+            bool stream = strncmp(text, "data: ", 6) == 0;
+            cJSON *root =
+                cJSON_ParseWithOpts(text + (stream ? 6 : 0), NULL, !stream);
+            bool good = root && (r.code == 200 || r.code == 400 ||
+                                 (r.code == 404 && strstr(text, "served")));
+            if (!good)
+                printf("# %d to %s: %s\n", r.code, body, text);
+            odd += !good;
+            cJSON_Delete(root);
+            spt_buf_free(&r.body);
+        }
+    CHECK_INT(odd, 0, "any value in any field is answered or refused");
+}
+
 static void test_rest(void)
 {
     reply health = ask("GET", "/health", "");
@@ -375,6 +440,7 @@ int main(void)
         test_stream_several();
         test_logprobs();
         test_errors();
+        test_any_value();
         test_rest();
         spt_serve_stop(server.serve);
     }
