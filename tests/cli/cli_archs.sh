@@ -10,6 +10,7 @@ columns_fit() {
 try archs
 is "the list succeeds" "$status" 0
 columns_fit "the list"
+has "with whole names" "$out" " RTX PRO 6000 Blackwell Max-Q 96 GB "
 for name in sm80 sm86 sm89 sm90 sm100 sm103 sm120 sm121 a100_sxm h100_sxm \
     h100_nvl h200_sxm b200_sxm b300_sxm l40s rtx_a5000 rtx_3090 rtx_4090 \
     rtx_5060_ti rtx_5090 rtx_pro_6000 gb10; do

@@ -13,6 +13,14 @@
 #include "options.h"
 #include "show.h"
 
+/* Without the vendor, which is the same everywhere: so a row has room. */
+static const char *short_title(const spt_board *b)
+{
+    static const char vendor[] = "NVIDIA ";
+    size_t size = sizeof vendor - 1;
+    return strncmp(b->title, vendor, size) == 0 ? b->title + size : b->title;
+}
+
 static void print_list(spt_gen *gen)
 {
     spt_board b;
@@ -25,8 +33,9 @@ static void print_list(spt_gen *gen)
                 strcmp(b.arch, arch) != 0)
                 continue;
             bool stands = strcmp(spt_gen_arch_board(gen, a), name) == 0;
-            printf("  %c %-17s %-32.32s %3d SMs %5.0f GB/s\n",
-                   stands ? '*' : ' ', name, b.title, b.sm_count, b.dram_gbps);
+            printf("  %c %-17s %-34.34s %3d SMs %5.0f GB/s\n",
+                   stands ? '*' : ' ', name, short_title(&b), b.sm_count,
+                   b.dram_gbps);
         }
     }
     printf("\n* stands for its architecture when no board is named.\n"
