@@ -151,34 +151,56 @@ __device__ __forceinline__ void weights(unsigned (&a)[2][1][4], const Unit &unit
 //% end
 //% if WEIGHT ~= "half" then
 
-/* The float of the lower or upper half of a word. */
+//% if PAIR then
+/* The floats of both halves of a word. */
+__device__ __forceinline__ void halves_of(float &lower, float &upper, unsigned word)
+{
+    asm("{.reg .b16 lo, hi;\n"
+        "mov.b32 {lo, hi}, %2;\n"
+        "cvt.f32.f16 %0, lo;\n"
+        "cvt.f32.f16 %1, hi;}\n"
+        : "=f"(lower), "=f"(upper)
+        : "r"(word));
+}
+//% else
+/* The float of the lower or upper half of a word; which is known here. */
 __device__ __forceinline__ float half_of(unsigned word, int upper)
 {
     float f;
-    asm("{.reg .b16 lo, hi;\n"
-        "mov.b32 {lo, hi}, %1;\n"
-        "cvt.f32.f16 %0, lo;}\n"
-        : "=f"(f)
-        : "r"(upper ? word >> 16 : word));
+    if (upper)
+        asm("{.reg .b16 lo, hi;\n"
+            "mov.b32 {lo, hi}, %1;\n"
+            "cvt.f32.f16 %0, hi;}\n"
+            : "=f"(f)
+            : "r"(word));
+    else
+        asm("{.reg .b16 lo, hi;\n"
+            "mov.b32 {lo, hi}, %1;\n"
+            "cvt.f32.f16 %0, lo;}\n"
+            : "=f"(f)
+            : "r"(word));
     return f;
 }
+//% end
 
 /* Of output half `half`: the scale of a group and what its sum of x weighs. */
 __device__ __forceinline__ void scales(float &scale, float &offset, const Unit &unit, int group, int half)
 {
 //% if SMALL and PAIR then
     unsigned small = unit.scale[half] >> (16 * group);
-    scale = __fmul_rn(half_of(unit.block[half], 0), __uint2float_rn(small & 0xff));
-    float minimum = __fmul_rn(half_of(unit.block[half], 1), __uint2float_rn(small >> 8 & 0xff));
+    float step, least;
+    halves_of(step, least, unit.block[half]);
+    scale = __fmul_rn(step, __uint2float_rn(small & 0xff));
+    float minimum = __fmul_rn(least, __uint2float_rn(small >> 8 & 0xff));
     offset = __fmaf_rn(-BIAS, scale, -minimum);
 //% elseif SMALL then
     int small = static_cast<int>(unit.scale[half] << (24 - 8 * group)) >> 24;
     scale = __fmul_rn(half_of(unit.block[0], half), __int2float_rn(small));
     offset = __fmul_rn(-BIAS, scale);
 //% elseif PAIR then
-    unsigned pair = group ? unit.scale[half * 2 + 1] : unit.scale[half * 2];
-    scale = half_of(pair, 0);
-    offset = __fmaf_rn(-BIAS, scale, half_of(pair, 1));
+    float minimum;
+    halves_of(scale, minimum, group ? unit.scale[half * 2 + 1] : unit.scale[half * 2]);
+    offset = __fmaf_rn(-BIAS, scale, minimum);
 //% else
     scale = half_of(unit.scale[half], group);
     offset = __fmul_rn(-BIAS, scale);

@@ -253,27 +253,34 @@ __device__ __forceinline__ void weights(unsigned (&a)[2][1][4], const Unit &unit
     for (int i = 0; i < 8; i++)
         a[i / 4][0][i % 4] = decode(unit, block, i / 4, i % 2, i / 2 % 2);
 }
-#line 154 "templates/linear_unit.cu"
-/* The float of the lower or upper half of a word. */
+#line 166 "templates/linear_unit.cu"
+/* The float of the lower or upper half of a word; which is known here. */
 __device__ __forceinline__ float half_of(unsigned word, int upper)
 {
     float f;
-    asm("{.reg .b16 lo, hi;\n"
-        "mov.b32 {lo, hi}, %1;\n"
-        "cvt.f32.f16 %0, lo;}\n"
-        : "=f"(f)
-        : "r"(upper ? word >> 16 : word));
+    if (upper)
+        asm("{.reg .b16 lo, hi;\n"
+            "mov.b32 {lo, hi}, %1;\n"
+            "cvt.f32.f16 %0, hi;}\n"
+            : "=f"(f)
+            : "r"(word));
+    else
+        asm("{.reg .b16 lo, hi;\n"
+            "mov.b32 {lo, hi}, %1;\n"
+            "cvt.f32.f16 %0, lo;}\n"
+            : "=f"(f)
+            : "r"(word));
     return f;
 }
-
+#line 186 "templates/linear_unit.cu"
 /* Of output half `half`: the scale of a group and what its sum of x weighs. */
 __device__ __forceinline__ void scales(float &scale, float &offset, const Unit &unit, int group, int half)
 {
-#line 175 "templates/linear_unit.cu"
+#line 197 "templates/linear_unit.cu"
     int small = static_cast<int>(unit.scale[half] << (24 - 8 * group)) >> 24;
     scale = __fmul_rn(half_of(unit.block[0], half), __int2float_rn(small));
     offset = __fmul_rn(-BIAS, scale);
-#line 186 "templates/linear_unit.cu"
+#line 208 "templates/linear_unit.cu"
 }
 #line 45 "templates/linear.cu"
 /* What a lane copies: its pieces of x and of the panels. */
