@@ -124,6 +124,23 @@ static void test_left(void (*leave)(int fd))
     CHECK_INT(count_left() - left, 3, "who left early is not written for");
 }
 
+/* One that leaves in the middle of a stream: what it asked for would take
+   minutes. */
+static void test_left_stream(void)
+{
+    char part[4096];
+    long left = count_left();
+    int fd = send_request("POST", "/v1/completions",
+                          "{\"prompt\":\"abc\",\"max_tokens\":480,\"n\":128,"
+                          "\"ignore_eos\":true,\"stream\":true}");
+    ssize_t n = read(fd, part, sizeof part - 1);
+    part[n > 0 ? n : 0] = 0;
+    CHECK_HAS(part, "200 OK", "a long stream begins");
+    close(fd);
+    CHECK(until(0, 0), "who leaves it gives all sessions back");
+    CHECK(count_left() > left, "in the middle of their answers");
+}
+
 /* More connections than a server of threads likes to have. */
 static void test_crowd(void)
 {
@@ -203,6 +220,7 @@ int main(void)
         test_together();
         test_left(hang_up);
         test_left(reset);
+        test_left_stream();
         test_crowd();
         test_too_long();
         test_keep_alive();
