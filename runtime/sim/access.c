@@ -24,6 +24,11 @@ static bool bypasses_l1(const ptx_insn *insn)
            is_strong(insn);
 }
 
+bool sim_access_is_plain(const ptx_insn *insn)
+{
+    return !bypasses_l1(insn);
+}
+
 /* Parameters of device functions and of calls live in the local frame. */
 static unsigned space_of_insn(const sim_insn *in, const sim_warp *w,
                               const sim_arg *address)

@@ -90,6 +90,19 @@ void sim_access_resolve(sim_access *a, unsigned space);
 /* After a write: what was staged goes where it belongs. */
 void sim_access_finish(sim_access *a);
 
+/*
+ * May a handler of whole warps (lanes_places.h) move the data itself? at:
+ * offsets behind host, which is shared memory from its first free byte on or
+ * one of the CTA's ranges; in bounds and aligned. In a launch with checks true
+ * when they find nothing to tell but races, which are told; then the access
+ * is counted as well. Otherwise false, and nothing is done.
+ */
+bool sim_admit(const sim_insn *in, sim_warp *w, const uint8_t *regs,
+               const uint8_t *host, const uint32_t *at, uint32_t exec,
+               uint32_t bytes, bool write);
+/* A load or store that neither orders anything nor bypasses L1. */
+bool sim_access_is_plain(const ptx_insn *insn);
+
 /* Reports kind for the lanes, the first of which is the example. */
 void sim_access_report(const sim_access *a, spt_sim_kind kind, uint32_t lanes,
                        const char *detail);

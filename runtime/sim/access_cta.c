@@ -29,6 +29,7 @@ bool sim_memory_cta_open(sim_cta *cta)
     bool checks = cta->launch->args.checks;
     sim_cta_memory *mem = spt_calloc(1, sizeof *mem);
     bool ok = (cta->memory = mem) != NULL;
+    cta->watched = checks || cta->counts;
     if (ok && checks) {
         size_t words = words_of_bits(cta->shared_bytes);
         mem->shared_bits = spt_calloc(words, sizeof(uint64_t));

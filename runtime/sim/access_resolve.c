@@ -88,19 +88,6 @@ static uint32_t aligned(sim_access *a, uint32_t lanes)
     return lanes & ~bad;
 }
 
-/* The bits of a shape's parts that are not as in `want`, all ones or zeros. */
-static bool bits_differ(const uint64_t *bits, const sim_shape *shape,
-                        uint64_t first, uint64_t want)
-{
-    uint64_t cell0 = first / SIM_CELL, differ = 0;
-    for (uint32_t k = 0; k < shape->n; k++) {
-        const sim_shape_part *p = &shape->part[k];
-        uint64_t cell = cell0 + (uint64_t)p->cell;
-        differ |= ((bits[cell >> 2] ^ want) >> 16 * (cell & 3)) & p->bytes;
-    }
-    return differ != 0;
-}
-
 /* Which lanes read bytes whose bit is not set; they get poisoned copies. Bytes
    that the load says are not used do not count. */
 static uint32_t unwritten(sim_access *a, const uint64_t *bits,
@@ -132,7 +119,7 @@ static uint32_t written(sim_access *a, uint64_t *bits, const uint64_t *offset,
 {
     uint64_t each = bits_mask(0, a->bytes);
     if (shape) {
-        if (!bits_differ(bits, shape, offset[0], ~UINT64_C(0)))
+        if (!sim_shape_differs(shape, bits, (uint32_t)offset[0], ~UINT64_C(0)))
             return 0;
     } else if (a->run && lanes == UINT32_MAX) {
         uint64_t all = (uint64_t)a->bytes * SIM_LANES;
@@ -289,7 +276,8 @@ static uint32_t in_flight(sim_access *a, uint32_t lanes, const uint64_t *offset,
 {
     const sim_cta_memory *mem = sim_cta_memory_of(a->w);
     uint32_t bad = 0;
-    if (shape ? !bits_differ(mem->flight_bits, shape, offset[0], 0)
+    if (shape ? !sim_shape_differs(shape, mem->flight_bits, (uint32_t)offset[0],
+                                   0)
               : !(bits_united(mem->flight_bits, offset, lanes) &
                   bits_mask(0, a->bytes)))
         return 0;
@@ -332,13 +320,13 @@ static uint32_t inside_shared(sim_access *a, uint32_t lanes,
 
 /* sound: all lanes have an offset in shared memory. */
 static void check_shared(sim_access *a, uint32_t lanes, const uint64_t *offset,
-                         bool sound)
+                         const uint32_t *at, bool sound)
 {
     sim_cta_memory *mem = a->w->cta->memory;
     const sim_shape *shape = NULL;
     uint32_t bad = 0;
     if (sound && a->bytes < SIM_CELL)
-        shape = sim_shape_of(mem->shapes, offset, lanes, a->bytes, a->write);
+        shape = sim_shape_of(mem->shapes, at, lanes, a->bytes, a->write);
     if (mem->flights)
         bad = in_flight(a, lanes, offset, shape);
     if (bad)
@@ -346,7 +334,7 @@ static void check_shared(sim_access *a, uint32_t lanes, const uint64_t *offset,
     lanes &= ~bad;
     bad = 0;
     if (!a->strong && lanes)
-        sim_race_access(mem->race, a, lanes, offset, shape);
+        sim_race_access(mem->race, a, lanes, at, shape);
     if (!a->async && lanes)
         bad = written(a, mem->shared_bits, offset, lanes, shape);
     if (bad || a->w->cta->undefined)
@@ -369,10 +357,13 @@ static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
             offset[l] = a->addr[l] - window;
         lanes = inside_shared(a, lanes, offset);
     }
+    uint32_t at[SIM_LANES];
+    for (int l = 0; l < SIM_LANES; l++)
+        at[l] = (uint32_t)offset[l];
     if (a->count >= 0)
-        sim_count_shared(cta->counts, a->count, offset, lanes, a->bytes);
+        sim_count_shared(cta->counts, a->count, at, lanes, a->bytes);
     if (a->checks && lanes)
-        check_shared(a, lanes, offset, sound);
+        check_shared(a, lanes, offset, at, sound);
 }
 
 /* Byte position in w->local of byte a of lane l. */

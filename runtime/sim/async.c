@@ -239,11 +239,10 @@ static void op_cp_async_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
 static void race_write(sim_warp *w, const sim_copy *copy, uint32_t lanes)
 {
     sim_access a;
-    uint64_t offset[SIM_LANES];
     fill_access(&a, copy->in, w, lanes, copy->bytes, true, true);
     for (unsigned l = 0; l < SIM_LANES; l++)
-        a.addr[l] = offset[l] = copy->to[l];
-    sim_race_access(sim_cta_memory_of(w)->race, &a, lanes, offset, NULL);
+        a.addr[l] = copy->to[l];
+    sim_race_access(sim_cta_memory_of(w)->race, &a, lanes, copy->to, NULL);
 }
 
 /* Moves the data of some lanes of one entry. */

@@ -33,10 +33,11 @@ static void count(sim_warp *w, const sim_bulk *bulk)
     for (uint32_t at = 0; w->cta->counts && at < bulk->bytes; at += UNITS) {
         uint32_t units = (bulk->bytes - at) / UNIT;
         uint32_t lanes = units < 32 ? (1u << units) - 1 : UINT32_MAX;
-        uint64_t g[SIM_LANES], s[SIM_LANES];
+        uint64_t g[SIM_LANES];
+        uint32_t s[SIM_LANES];
         for (unsigned l = 0; l < SIM_LANES; l++) {
             g[l] = global + at + l * UNIT;
-            s[l] = shared + at + l * UNIT;
+            s[l] = (uint32_t)shared + at + l * UNIT;
         }
         sim_count_global(w->cta->counts, write ? SIM_COUNT_ST : SIM_COUNT_ASYNC,
                          g, lanes, UNIT);
@@ -77,9 +78,10 @@ static void land(sim_warp *w, const sim_bulk *bulk, uint64_t to)
     sim_taint_shared_written(w->cta, to, UNIT);
     a.exec = 1u << bulk->lane;
     a.checks = a.async = true;
+    uint32_t at[SIM_LANES];
     for (unsigned l = 0; l < SIM_LANES; l++)
-        a.addr[l] = to;
-    sim_race_access(mem->race, &a, a.exec, a.addr, NULL);
+        a.addr[l] = at[l] = (uint32_t)to;
+    sim_race_access(mem->race, &a, a.exec, at, NULL);
 }
 
 static void move_unit(sim_warp *w, const sim_bulk *bulk, uint32_t at)

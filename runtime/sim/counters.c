@@ -218,7 +218,7 @@ void sim_count_global_slow(sim_counts *counts, int kind,
  * Wavefronts of one group of lanes. Addresses are multiples of bytes, so that
  * a lane takes one unit of max(bytes, 4) that lies in neighbouring banks.
  */
-static uint32_t group_conflicts(const uint64_t *address, uint32_t mask,
+static uint32_t group_conflicts(const uint32_t *address, uint32_t mask,
                                 uint32_t bytes, bool serial)
 {
     uint32_t shift = bytes <= 4 ? 2 : bytes <= 8 ? 3 : 4;
@@ -227,7 +227,7 @@ static uint32_t group_conflicts(const uint64_t *address, uint32_t mask,
     uint8_t n[32] = {0};
     uint32_t worst = 1;
     for (uint32_t left = mask; left; left &= left - 1) {
-        uint32_t unit = (uint32_t)(address[__builtin_ctz(left)] >> shift);
+        uint32_t unit = address[__builtin_ctz(left)] >> shift;
         uint32_t bank = unit % banks;
         uint32_t i = n[bank];
         while (!serial && i > 0 && units[bank][i - 1] != unit)
@@ -241,7 +241,7 @@ static uint32_t group_conflicts(const uint64_t *address, uint32_t mask,
 }
 
 /* The same, where most often every lane has banks of its own. */
-static uint32_t group_wavefronts(const uint64_t *address, uint32_t first,
+static uint32_t group_wavefronts(const uint32_t *address, uint32_t first,
                                  uint32_t lanes, uint32_t mask, uint32_t bytes,
                                  bool serial)
 {
@@ -250,7 +250,7 @@ static uint32_t group_wavefronts(const uint64_t *address, uint32_t first,
     if (mask == UINT32_MAX) {
         uint32_t twice = 0;
         for (uint32_t i = first; i < first + lanes; i++) {
-            uint32_t bit = 1u << ((uint32_t)(address[i] >> shift) & last_bank);
+            uint32_t bit = 1u << ((address[i] >> shift) & last_bank);
             twice |= seen & bit;
             seen |= bit;
         }
@@ -261,7 +261,7 @@ static uint32_t group_wavefronts(const uint64_t *address, uint32_t first,
     return group_conflicts(address, mask & group, bytes, serial);
 }
 
-static void count_wavefronts(sim_wavefronts *w, const uint64_t *address)
+static void count_wavefronts(sim_wavefronts *w, const uint32_t *address)
 {
     uint32_t lanes = w->bytes <= 4 ? 32 : w->bytes <= 8 ? 16 : 8;
     w->ideal = w->actual = 0;
@@ -278,17 +278,17 @@ static void count_wavefronts(sim_wavefronts *w, const uint64_t *address)
 
 /* Moving all addresses by whole units turns the banks: nothing else changes. */
 static const sim_wavefronts *wavefronts(sim_counts *counts,
-                                        const uint64_t *address, uint32_t mask,
+                                        const uint32_t *address, uint32_t mask,
                                         uint32_t bytes, bool serial)
 {
     uint32_t apart[32], differ = 0;
     for (int i = 0; i < 32; i++)
-        apart[i] = (uint32_t)(address[i] - address[0]);
+        apart[i] = address[i] - address[0];
     uint32_t hash = (apart[1] ^ apart[8] * 3 ^ apart[16] * 7 ^ apart[31] * 11 ^
                      mask ^ bytes * 13) *
                     UINT32_C(0x9e3779b1);
     sim_wavefronts *w = &counts->wavefronts[hash >> 28];
-    uint32_t place = (uint32_t)address[0] & 3;
+    uint32_t place = address[0] & 3;
     for (int i = 0; i < 32; i++)
         differ |= apart[i] ^ w->apart[i];
     if (differ || w->mask != mask || w->bytes != bytes || w->place != place ||
@@ -301,7 +301,7 @@ static const sim_wavefronts *wavefronts(sim_counts *counts,
 }
 
 void sim_count_shared_slow(sim_counts *counts, int kind,
-                           const uint64_t *address, uint32_t mask,
+                           const uint32_t *address, uint32_t mask,
                            uint32_t bytes)
 {
     kind &= ~SIM_COUNT_BYPASS_L1;

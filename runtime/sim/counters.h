@@ -76,7 +76,7 @@ void sim_count_global_slow(sim_counts *counts, int kind,
                            const uint64_t *address, uint32_t mask,
                            uint32_t bytes);
 void sim_count_shared_slow(sim_counts *counts, int kind,
-                           const uint64_t *address, uint32_t mask,
+                           const uint32_t *address, uint32_t mask,
                            uint32_t bytes);
 
 /*
@@ -96,7 +96,7 @@ static inline void sim_count_global(sim_counts *counts, int kind,
  * multiple of 128). ldmatrix.xN is a load of 16 bytes by the first 8 N lanes.
  */
 static inline void sim_count_shared(sim_counts *counts, int kind,
-                                    const uint64_t *address, uint32_t mask,
+                                    const uint32_t *address, uint32_t mask,
                                     uint32_t bytes)
 {
     if (counts && mask)

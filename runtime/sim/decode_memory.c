@@ -1,9 +1,10 @@
 /*
  * Which memory, matrix and warp-wide instructions have handlers that take the
  * whole warp at once (lanes_memory.c, lanes_copy.c, lanes_shuffle.c,
- * lanes_mma.c). They need a program without checks, and an instruction whose
- * registers are as wide as what it moves.
+ * lanes_mma.c). They need an instruction whose registers are as wide as what
+ * it moves; with checks, copies and what orders other accesses have none.
  */
+#include "access.h"
 #include "decode_int.h"
 #include "engine_lanes.h"
 
@@ -175,7 +176,8 @@ void sim_decode_memory(const sim_decoder *d, const ptx_insn *src,
 {
     const sim_lane_table *table = sim_lanes_memory();
     int row = -1;
-    if (d->program->checks)
+    bool checks = d->program->checks;
+    if (checks && (src->op == PTX_OP_CP_ASYNC || !sim_access_is_plain(src)))
         return;
     switch (src->op) {
     case PTX_OP_LD:

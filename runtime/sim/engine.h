@@ -195,6 +195,7 @@ struct sim_cta {
     uint8_t *undefined; /* bits of shared memory that are marked (taint.h) */
     uint32_t warps_done;
     bool running;
+    bool watched; /* checks or counters are on */
 };
 
 typedef struct sim_launch_args {

@@ -85,7 +85,7 @@ SIM_INLINE bool copy(const sim_insn *in, const sim_warp *w, const uint8_t *regs,
                      uint32_t exec, const uint32_t bytes)
 {
     uint32_t whole;
-    if (!exec || w->cta->counts ||
+    if (!exec || w->cta->watched ||
         !whole_sources(in, regs, bytes, exec, &whole))
         return false;
     if (whole == UINT32_MAX)
@@ -154,15 +154,16 @@ SIM_INLINE void matrix_columns(uint32_t *d, const uint8_t *const *row)
                                 5, 6, 7);
 }
 
-SIM_INLINE bool load_matrices(const sim_insn *in, const sim_warp *w,
-                              uint8_t *regs, const int n, const bool columns)
+SIM_INLINE bool load_matrices(const sim_insn *in, sim_warp *w, uint8_t *regs,
+                              const int n, const bool columns)
 {
     const sim_arg *arg = in->args->arg, *from = &arg[in->args->first[1]];
     uint32_t lanes = n == 4 ? UINT32_MAX : (1u << 8 * n % 32) - 1;
     sim_places p;
-    if (w->cta->counts ||
-        !sim_places_shared(&p, w, regs + from->slot, 4, (uint64_t)in->offset,
-                           lanes, n == 4, 16, 0))
+    if (!sim_places_shared(&p, w, regs + from->slot, 4, (uint64_t)in->offset,
+                           lanes, n == 4, 16, 0) ||
+        (w->cta->watched &&
+         !sim_admit(in, w, regs, p.host, p.at, lanes, 16, false)))
         return false;
     for (int i = 0; i < n; i++) {
         const uint8_t *row[8];
@@ -181,9 +182,14 @@ SIM_INLINE bool load_matrices(const sim_insn *in, const sim_warp *w,
 #define MATRICES(n, name, columns)                   \
     SIM_HANDLER(ldmatrix_##name##n##_full)           \
     {                                                \
+        bool watched = w->cta->watched;              \
         w->forced = false;                           \
+        if (watched)                                 \
+            sim_memory_warp_sync(w);                 \
         if (!load_matrices(in, w, regs, n, columns)) \
             in->op(in, w, regs, exec);               \
+        if (watched)                                 \
+            sim_memory_warp_sync(w);                 \
         if (__builtin_expect(w->event != 0, 0))      \
             return in + 1;                           \
         SIM_NEXT_FULL;                               \

@@ -321,29 +321,30 @@ FIND(generic)
                              bytes);
 }
 
-#define HANDLER(name, next, space, slot, bytes, move, full)           \
-    SIM_HANDLER(name)                                                 \
-    {                                                                 \
-        sim_places p;                                                 \
-        if (exec && !w->cta->counts &&                                \
-            find_##space(&p, in, w, regs, slot, exec, full, bytes)) { \
-            move(&p, in->args, regs, exec, full);                     \
-            next;                                                     \
-        }                                                             \
-        in->op(in, w, regs, exec);                                    \
-        if (__builtin_expect(w->event != 0, 0))                       \
-            return in + 1;                                            \
-        next;                                                         \
+#define HANDLER(name, next, space, slot, bytes, move, full, write)            \
+    SIM_HANDLER(name)                                                         \
+    {                                                                         \
+        sim_places p;                                                         \
+        if (exec && find_##space(&p, in, w, regs, slot, exec, full, bytes) && \
+            (!w->cta->watched ||                                              \
+             sim_admit(in, w, regs, p.host, p.at, exec, bytes, write))) {     \
+            move(&p, in->args, regs, exec, full);                             \
+            next;                                                             \
+        }                                                                     \
+        in->op(in, w, regs, exec);                                            \
+        if (__builtin_expect(w->event != 0, 0))                               \
+            return in + 1;                                                    \
+        next;                                                                 \
     }
 #define HANDLERS(space, shape, bytes)                                        \
     HANDLER(ld_##space##_##shape##_full, SIM_NEXT_FULL, space, in->a, bytes, \
-            load_##shape, true)                                              \
+            load_##shape, true, false)                                       \
     HANDLER(ld_##space##_##shape##_masked, SIM_NEXT_MASKED, space, in->a,    \
-            bytes, load_##shape, false)                                      \
+            bytes, load_##shape, false, false)                               \
     HANDLER(st_##space##_##shape##_full, SIM_NEXT_FULL, space, in->d, bytes, \
-            store_##shape, true)                                             \
+            store_##shape, true, true)                                       \
     HANDLER(st_##space##_##shape##_masked, SIM_NEXT_MASKED, space, in->d,    \
-            bytes, store_##shape, false)
+            bytes, store_##shape, false, true)
 #define ROWS(space, shape, bytes)     \
     SIM_ROW(ld_##space##_##shape, "") \
     SIM_ROW(st_##space##_##shape, "")

@@ -507,6 +507,8 @@ INLINE const sim_insn *common(const sim_insn *in, sim_warp *w, uint8_t *regs,
                         regs + g[13].slot};
     const sim_mma mma = {element, element, 16, 15, 0, 0, 0, 0};
     w->forced = false;
+    if (w->cta->watched)
+        sim_memory_warp_sync(w);
     half_mma(&mma, d, a, b, c, element);
     SIM_NEXT_FULL;
 }

@@ -76,6 +76,8 @@ shuffle(const sim_insn *in, uint8_t *regs, const mode m)
         if (!shuffle(in, regs, m))                   \
             return sim_flow_sync(in, w, regs, exec); \
         w->forced = false;                           \
+        if (w->cta->watched)                         \
+            sim_memory_warp_sync(w);                 \
         SIM_NEXT_FULL;                               \
     }
 SHUFFLE(up, UP)

@@ -86,31 +86,26 @@ static inline void bits_mark(uint64_t *bits, uint64_t at, unsigned n, bool set)
 }
 
 /*
- * The bits of n bytes at each of the lanes' places, and'ed; n is a power of
- * two up to 32 that divides the places. All set: the result has n ones.
+ * bits_common: the bits of n bytes at each of the lanes' places, and'ed, n a
+ * power of two up to 32 that divides the places: n ones when all are set.
+ * bits_united: the same, or'ed. bits_..32: places of 32 bits.
  */
-static inline uint64_t bits_common(const uint64_t *bits, const uint64_t *at,
-                                   uint32_t lanes)
-{
-    uint64_t common = ~UINT64_C(0);
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-        uint64_t from = at[__builtin_ctz(rest)];
-        common &= bits_load(bits + (from >> 6)) >> (from & 63);
+#define BITS_OF_LANES(name, type, begin, join)                        \
+    static inline uint64_t name(const uint64_t *bits, const type *at, \
+                                uint32_t lanes)                       \
+    {                                                                 \
+        uint64_t joined = begin;                                      \
+        for (uint32_t rest = lanes; rest; rest &= rest - 1) {         \
+            type from = at[__builtin_ctz(rest)];                      \
+            joined join bits_load(bits + (from >> 6)) >> (from & 63); \
+        }                                                             \
+        return joined;                                                \
     }
-    return common;
-}
-
-/* The same, or'ed. */
-static inline uint64_t bits_united(const uint64_t *bits, const uint64_t *at,
-                                   uint32_t lanes)
-{
-    uint64_t united = 0;
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-        uint64_t from = at[__builtin_ctz(rest)];
-        united |= bits_load(bits + (from >> 6)) >> (from & 63);
-    }
-    return united;
-}
+BITS_OF_LANES(bits_common, uint64_t, ~UINT64_C(0), &=)
+BITS_OF_LANES(bits_united, uint64_t, 0, |=)
+BITS_OF_LANES(bits_common32, uint32_t, ~UINT64_C(0), &=)
+BITS_OF_LANES(bits_united32, uint32_t, 0, |=)
+#undef BITS_OF_LANES
 
 static inline bool bits_get(const uint64_t *bits, uint64_t at)
 {

@@ -42,10 +42,10 @@ void sim_race_begin(sim_race *race); /* a new CTA */
 /* A warp-wide instruction: what the lanes did before is over. */
 void sim_race_warp(sim_race *race, uint32_t warp);
 
-/* The lanes' shared accesses; addr are offsets inside shared memory. shape:
+/* The lanes' shared accesses; at: offsets in shared memory. shape:
    theirs, or NULL; not asked for where a lane has 16 bytes or more. */
 void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
-                     const uint64_t *addr, const sim_shape *shape);
+                     const uint32_t *at, const sim_shape *shape);
 
 /* All warps that have lanes in synced meet; gone: a bit for each that has
    ended. */

@@ -121,12 +121,12 @@ static INLINE void touch_words(const race_visit *v, int kind,
 static INLINE void touch_rows(const race_visit *v, int kind)
 {
     fast f = fast_of(v, RACE_WHOLE);
-    const uint64_t *addr = v->addr;
+    const uint32_t *at = v->at;
     race_mark mine = v->mine | 4 << 8;
     uint32_t cells = (1u << v->shift) / RACE_CELL;
     for (uint32_t rest = v->active; rest; rest &= rest - 1) {
         uint32_t lane = sim_first_lane(rest);
-        uint32_t index = (uint32_t)(addr[lane] / RACE_CELL);
+        uint32_t index = at[lane] / RACE_CELL;
         for (uint32_t k = 0; k < cells; k++, index++)
             if (!touch_simply(&f, kind, index, index, mine | lane))
                 race_touch(v, &(race_part){index, 0, RACE_CELL, lane, 0});
@@ -137,7 +137,7 @@ static INLINE void touch_parts(const race_visit *v, int kind,
                                const sim_shape *shape)
 {
     fast whole = fast_of(v, RACE_WHOLE);
-    uint32_t cell0 = (uint32_t)(v->addr[0] / RACE_CELL);
+    uint32_t cell0 = v->at[0] / RACE_CELL;
     race_mark shift = v->shift << 8;
     uint32_t all = (1u << (RACE_CELL >> v->shift)) - 1;
     for (uint32_t k = 0; k < shape->n; k++) {
@@ -190,13 +190,13 @@ static bool visit_of(race_visit *v, sim_race *race, const sim_access *a)
 }
 
 void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
-                     const uint64_t *addr, const sim_shape *shape)
+                     const uint32_t *at, const sim_shape *shape)
 {
     race_visit v;
     sim_shape own;
     if (!visit_of(&v, race, a))
         return;
-    v.addr = addr;
+    v.at = at;
     v.active = lanes;
     if (v.shift >= 4 && a->write) {
         touch_rows(&v, RACE_WRITE);
@@ -207,7 +207,7 @@ void sim_race_access(sim_race *race, const sim_access *a, uint32_t lanes,
         return;
     }
     if (!shape) {
-        sim_shape_make(&own, addr, lanes, a->bytes, a->write);
+        sim_shape_make(&own, at, lanes, a->bytes, a->write);
         shape = &own;
     }
     if (a->write)

@@ -216,7 +216,7 @@ static bool same_value(const race_visit *v, uint32_t index, uint32_t mask)
     for (uint32_t rest = v->active; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
         for (uint32_t k = 0; k < a->bytes; k++) {
-            uint64_t at = v->addr[l] + k;
+            uint32_t at = v->at[l] + k;
             const sim_arg *from = &a->value[k / a->element];
             const uint8_t *value = a->regs + from->slot + l * from->width;
             if (at / RACE_CELL == index && (mask >> at % RACE_CELL & 1) &&

@@ -52,7 +52,7 @@ enum { RACE_SEVERAL = 0xff };
 typedef struct race_visit {
     sim_race *race;
     const sim_access *a;
-    const uint64_t *addr; /* of the lanes in `active` */
+    const uint32_t *at; /* of the lanes in `active` */
     uint32_t active;
     const uint32_t *clock;
     uint32_t warp;

@@ -8,12 +8,12 @@ typedef struct neighbours {
     uint32_t next, same; /* lanes */
 } neighbours;
 
-static neighbours neighbours_of(const uint64_t *at, uint32_t lanes,
+static neighbours neighbours_of(const uint32_t *at, uint32_t lanes,
                                 uint32_t bytes)
 {
     neighbours n = {0, 0};
     for (uint32_t l = 1; l < SIM_LANES; l++) {
-        uint64_t apart = at[l] - at[l - 1];
+        uint32_t apart = at[l] - at[l - 1];
         n.next |= (uint32_t)(apart == bytes) << l;
         n.same |= (uint32_t)(apart == 0) << l;
     }
@@ -36,14 +36,14 @@ static uint32_t low_bits(uint32_t n)
     return n < 32 ? (1u << n) - 1 : UINT32_MAX;
 }
 
-static void add_run(sim_shape *s, uint64_t cell0, uint64_t from, uint64_t to,
+static void add_run(sim_shape *s, uint32_t cell0, uint32_t from, uint32_t to,
                     uint32_t lane, uint32_t repeated)
 {
-    for (uint64_t at = from, end; at < to; at = end) {
-        uint32_t i = (uint32_t)(at - from) / s->bytes;
+    for (uint32_t at = from, end; at < to; at = end) {
+        uint32_t i = (at - from) / s->bytes;
         end = at - at % SIM_CELL + SIM_CELL;
         end = end < to ? end : to;
-        uint32_t n = (uint32_t)(end - at), first = at % SIM_CELL;
+        uint32_t n = end - at, first = at % SIM_CELL;
         s->part[s->n++] = (sim_shape_part){
             .cell = (int32_t)(at / SIM_CELL - cell0),
             .bytes = (uint16_t)(low_bits(n) << first),
@@ -56,7 +56,7 @@ static void add_run(sim_shape *s, uint64_t cell0, uint64_t from, uint64_t to,
 
 /* Lanes side by side make a run; those behind it that access parts of the run
    again join it. */
-void sim_shape_make(sim_shape *s, const uint64_t *at, uint32_t lanes,
+void sim_shape_make(sim_shape *s, const uint32_t *at, uint32_t lanes,
                     uint32_t bytes, bool write)
 {
     neighbours near = neighbours_of(at, lanes, bytes);
@@ -66,17 +66,17 @@ void sim_shape_make(sim_shape *s, const uint64_t *at, uint32_t lanes,
     s->write = write;
     s->n = 0;
     for (uint32_t l = 0; l < SIM_LANES; l++)
-        s->apart[l] = (uint32_t)(at[l] - at[0]);
+        s->apart[l] = at[l] - at[0];
     for (uint32_t lane = 0; lane < SIM_LANES;) {
         if (!(lanes >> lane & 1)) {
             lane++;
             continue;
         }
         uint32_t n = streak(near.next, lane), next = lane + n, repeated = 0;
-        uint64_t from = at[lane], to = from + (uint64_t)n * bytes;
+        uint32_t from = at[lane], to = from + n * bytes;
         while (next < SIM_LANES && (lanes >> next & 1) && at[next] >= from &&
                at[next] + bytes <= to) {
-            uint32_t i = (uint32_t)(at[next] - from) / bytes;
+            uint32_t i = (at[next] - from) / bytes;
             uint32_t more = streak(near.next, next);
             more = more < n - i ? more : n - i;
             repeated |= low_bits(more) << i;
@@ -87,18 +87,18 @@ void sim_shape_make(sim_shape *s, const uint64_t *at, uint32_t lanes,
     }
 }
 
-const sim_shape *sim_shape_of(sim_shapes *shapes, const uint64_t *at,
+const sim_shape *sim_shape_of(sim_shapes *shapes, const uint32_t *at,
                               uint32_t lanes, uint32_t bytes, bool write)
 {
-    uint32_t first = (uint32_t)at[0], place = first % SIM_CELL, differ = 0;
-    uint32_t key[] = {(uint32_t)at[1] - first, (uint32_t)at[8] - first,
-                      (uint32_t)at[16] - first, (uint32_t)at[31] - first};
+    uint32_t first = at[0], place = first % SIM_CELL, differ = 0;
+    uint32_t key[] = {at[1] - first, at[8] - first, at[16] - first,
+                      at[31] - first};
     uint32_t hash = key[0] ^ key[1] * 3 ^ key[2] * 7 ^ key[3] * 11 ^ lanes ^
                     bytes * 13 ^ place * 29 ^ write * 5;
     hash *= UINT32_C(0x9e3779b1);
     sim_shape *s = &shapes->shape[hash / (UINT32_MAX / SIM_SHAPES + 1)];
     for (uint32_t l = 0; l < SIM_LANES; l++)
-        differ |= ((uint32_t)at[l] - first) ^ s->apart[l];
+        differ |= (at[l] - first) ^ s->apart[l];
     if (differ | (s->lanes ^ lanes) | (s->bytes ^ bytes) | (s->place ^ place) |
         (uint32_t)(s->write ^ write))
         sim_shape_make(s, at, lanes, bytes, write);

@@ -34,7 +34,7 @@ typedef struct sim_shape {
 
 /* Finds the parts; at: offsets in shared memory, multiples of bytes, lanes
    that do not take part included. */
-void sim_shape_make(sim_shape *shape, const uint64_t *at, uint32_t lanes,
+void sim_shape_make(sim_shape *shape, const uint32_t *at, uint32_t lanes,
                     uint32_t bytes, bool write);
 
 enum { SIM_SHAPES = 32 };
@@ -44,7 +44,22 @@ typedef struct sim_shapes {
 } sim_shapes;
 
 /* The shape of an access of less than 16 bytes per lane. */
-const sim_shape *sim_shape_of(sim_shapes *shapes, const uint64_t *at,
+const sim_shape *sim_shape_of(sim_shapes *shapes, const uint32_t *at,
                               uint32_t lanes, uint32_t bytes, bool write);
+
+/* Does a bit per byte of shared memory differ from want's, all ones or zeros,
+   at any of the parts? first: of lane 0. */
+static inline bool sim_shape_differs(const sim_shape *shape,
+                                     const uint64_t *bits, uint32_t first,
+                                     uint64_t want)
+{
+    uint64_t differ = 0;
+    for (uint32_t k = 0; k < shape->n; k++) {
+        const sim_shape_part *p = &shape->part[k];
+        uint32_t cell = first / SIM_CELL + (uint32_t)p->cell;
+        differ |= ((bits[cell >> 2] ^ want) >> 16 * (cell & 3)) & p->bytes;
+    }
+    return differ != 0;
+}
 
 #endif

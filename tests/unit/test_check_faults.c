@@ -21,6 +21,16 @@ typedef struct fault {
     "and.b32 %r2, %r2, 63;\n" \
     "shl.b32 %r2, %r2, 2;\n"  \
     "add.u32 %r2, %r0, %r2;\n"
+/* The word of the lane beside; warp-wide instructions that order lanes. */
+#define NEIGHBOUR            \
+    "xor.b32 %r2, %t, 1;\n"  \
+    "shl.b32 %r2, %r2, 2;\n" \
+    "add.u32 %r2, %r0, %r2;\n"
+#define SHUFFLE "shfl.sync.bfly.b32 %r5, %t, 1, 31, -1;\n"
+#define MATRIX                                             \
+    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 " \
+    "{%f1, %f2, %f3, %f4}, {%t, %t, %t, %t}, {%t, %t}, "   \
+    "{%f1, %f2, %f3, %f4};\n"
 #define COPY16                                              \
     "shl.b32 %r3, %t, 4;\n"                                 \
     "add.u32 %r3, %r0, %r3;\n"                              \
@@ -96,6 +106,17 @@ static const fault faults[] = {
          22) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4"),
      AT(21) "st.shared.u32 [%r1], %t;\n" OTHER BAR AT(
          22) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4")},
+    {"read of another lane's word", SPT_SIM_RACE_READ, 32,
+     "st.shared.u32 [%r1], %t;\n" NEIGHBOUR AT(
+         33) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4"),
+     "st.shared.u32 [%r1], %t;\n" NEIGHBOUR SHUFFLE AT(
+         33) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4")},
+    {"read of another lane's word before a matrix product", SPT_SIM_RACE_READ,
+     32,
+     "st.shared.u32 [%r1], %t;\n" NEIGHBOUR AT(
+         34) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4"),
+     "st.shared.u32 [%r1], %t;\n" NEIGHBOUR MATRIX AT(
+         34) "ld.shared.u32 %r4, [%r2];\n" OUT("%r4")},
     {"write over what another warp still reads", SPT_SIM_RACE_READ, 64,
      "st.shared.u32 [%r1], %t;\n" OTHER BAR AT(
          23) "ld.shared.u32 %r4, [%r2];\n" AT(24) "st.shared.u32 [%r1], %r4;\n",

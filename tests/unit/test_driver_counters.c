@@ -7,18 +7,19 @@
 
 static sim_counts *counts;
 static uint64_t lanes[32];
+static uint32_t offsets[32]; /* the same, in shared memory */
 
 static void lanes_at(uint64_t base, uint64_t stride)
 {
     for (uint64_t i = 0; i < 32; i++)
-        lanes[i] = base + i * stride;
+        lanes[i] = offsets[i] = (uint32_t)(base + i * stride);
 }
 
 static uint64_t shared_wavefronts(uint64_t stride, uint32_t bytes)
 {
     sim_counts_reset(counts);
     lanes_at(0, stride);
-    sim_count_shared(counts, SIM_COUNT_LD, lanes, UINT32_MAX, bytes);
+    sim_count_shared(counts, SIM_COUNT_LD, offsets, UINT32_MAX, bytes);
     return counts->sums.l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld;
 }
 
@@ -41,7 +42,7 @@ static void shared(void)
               0, "no conflicts then");
     sim_counts_reset(counts);
     lanes_at(0, 0);
-    sim_count_shared(counts, SIM_COUNT_ATOM, lanes, 0xff, 4);
+    sim_count_shared(counts, SIM_COUNT_ATOM, offsets, 0xff, 4);
     CHECK_INT((long long)counts->sums
                   .l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom,
               8, "atomics on one word are serial");

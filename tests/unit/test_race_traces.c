@@ -276,10 +276,13 @@ static void random_access(trace *t)
     for (uint32_t l = 0; l < SIM_LANES; l++)
         a.run &= a.addr[l] == a.addr[0] + l * a.bytes;
     t->access++;
-    sim_race_access(t->race, &a, a.exec, a.addr,
-                    a.bytes < PART ? sim_shape_of(&t->shapes, a.addr, a.exec,
-                                                  a.bytes, a.write)
-                                   : NULL);
+    uint32_t at[SIM_LANES];
+    for (uint32_t l = 0; l < SIM_LANES; l++)
+        at[l] = (uint32_t)a.addr[l];
+    sim_race_access(t->race, &a, a.exec, at,
+                    a.bytes < PART
+                        ? sim_shape_of(&t->shapes, at, a.exec, a.bytes, a.write)
+                        : NULL);
     plain_access(t, &a);
 }
 
@@ -416,6 +419,7 @@ static size_t run_trace(trace *t, uint32_t seed, bool *same)
 static void check_epochs(trace *t)
 {
     sim_access read, write;
+    uint32_t at[SIM_LANES] = {0};
     if (!trace_open(t, 2) || t->warps < 2)
         return;
     memset(&read, 0, sizeof read);
@@ -427,15 +431,15 @@ static void check_epochs(trace *t)
     write.w = &t->warp[1];
     write.in = &t->in[1];
     write.write = true;
-    sim_race_access(t->race, &read, 1, read.addr, NULL);
+    sim_race_access(t->race, &read, 1, at, NULL);
     for (uint32_t i = 0; i < 1 << 24; i++) {
-        sim_race_access(t->race, &read, 1, read.addr, NULL);
+        sim_race_access(t->race, &read, 1, at, NULL);
         sim_race_warp(t->race, 0);
     }
     sim_race_begin(t->race);
-    sim_race_access(t->race, &write, 1, write.addr, NULL);
+    sim_race_access(t->race, &write, 1, at, NULL);
     CHECK(t->heard.count == 0, "a CTA after 2^24 epochs begins anew");
-    sim_race_access(t->race, &read, 1, read.addr, NULL);
+    sim_race_access(t->race, &read, 1, at, NULL);
     CHECK(t->heard.count == 1, "and has its races");
     sim_race_delete(t->race);
 }
