@@ -227,15 +227,10 @@ static bool all_joined(CUgraph graph, size_t first, const sim_nodes *tail)
 
 CUresult SIM_FN(cuStreamEndCapture)(CUstream handle, CUgraph *graph)
 {
-    CUcontext ctx;
-    CUresult result = sim_enter(&ctx);
+    CUstream stream;
+    CUresult result = sim_enter_stream(handle, graph != NULL, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    CUstream stream;
-    result =
-        graph ? sim_stream_of(ctx, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
-    if (result != CUDA_SUCCESS)
-        return sim_leave(result);
     *graph = NULL;
     if (stream->capture == SIM_CAPTURE_NONE)
         return sim_leave(CUDA_ERROR_ILLEGAL_STATE);
@@ -248,7 +243,7 @@ CUresult SIM_FN(cuStreamEndCapture)(CUstream handle, CUgraph *graph)
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (!all_joined(made, stream->capture_first, &stream->capture_tail))
         result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-    end_streams(ctx, stream->capture_id);
+    end_streams(stream->ctx, stream->capture_id);
     if (result == CUDA_SUCCESS)
         *graph = made;
     else if (!given)
@@ -303,15 +298,10 @@ CUresult SIM_FN(cuStreamGetCaptureInfo)(CUstream handle,
                                         const CUgraphEdgeData **edges,
                                         size_t *tail_count)
 {
-    CUcontext ctx;
-    CUresult result = sim_enter(&ctx);
+    CUstream stream;
+    CUresult result = sim_enter_stream(handle, status != NULL, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    CUstream stream;
-    result =
-        status ? sim_stream_of(ctx, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
-    if (result != CUDA_SUCCESS)
-        return sim_leave(result);
     *status = status_of(stream);
     if (*status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
         if (id)

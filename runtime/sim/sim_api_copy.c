@@ -231,51 +231,24 @@ static CUresult copy_of_boxes(box_side to, box_side from, size_t width,
     return result == CUDA_SUCCESS ? box_to_side(&from, &copy->from) : result;
 }
 
+/* Of CUDA_MEMCPY2D and 3D; side: src or dst. */
+#define PLANE_SIDE(c, side)                                                   \
+    .type = (c)->side##MemoryType, .host = (c)->side##Host,                   \
+    .device = (c)->side##Device, .x = (c)->side##XInBytes, .y = (c)->side##Y, \
+    .pitch = (c)->side##Pitch
+#define BOX_SIDE(c, side)                                          \
+    PLANE_SIDE(c, side), .z = (c)->side##Z, .lod = (c)->side##LOD, \
+                         .height = (c)->side##Height
+
 static CUresult copy_of_2d(const CUDA_MEMCPY2D *c, sim_copy *copy)
 {
-    box_side to = {
-        .type = c->dstMemoryType,
-        .host = c->dstHost,
-        .device = c->dstDevice,
-        .x = c->dstXInBytes,
-        .y = c->dstY,
-        .pitch = c->dstPitch,
-    };
-    box_side from = {
-        .type = c->srcMemoryType,
-        .host = c->srcHost,
-        .device = c->srcDevice,
-        .x = c->srcXInBytes,
-        .y = c->srcY,
-        .pitch = c->srcPitch,
-    };
+    const box_side to = {PLANE_SIDE(c, dst)}, from = {PLANE_SIDE(c, src)};
     return copy_of_boxes(to, from, c->WidthInBytes, c->Height, 1, copy);
 }
 
 CUresult sim_copy_of_3d(const CUDA_MEMCPY3D *c, sim_copy *copy)
 {
-    box_side to = {
-        .type = c->dstMemoryType,
-        .host = c->dstHost,
-        .device = c->dstDevice,
-        .x = c->dstXInBytes,
-        .y = c->dstY,
-        .z = c->dstZ,
-        .lod = c->dstLOD,
-        .pitch = c->dstPitch,
-        .height = c->dstHeight,
-    };
-    box_side from = {
-        .type = c->srcMemoryType,
-        .host = c->srcHost,
-        .device = c->srcDevice,
-        .x = c->srcXInBytes,
-        .y = c->srcY,
-        .z = c->srcZ,
-        .lod = c->srcLOD,
-        .pitch = c->srcPitch,
-        .height = c->srcHeight,
-    };
+    const box_side to = {BOX_SIDE(c, dst)}, from = {BOX_SIDE(c, src)};
     return copy_of_boxes(to, from, c->WidthInBytes, c->Height, c->Depth, copy);
 }
 

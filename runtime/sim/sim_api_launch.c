@@ -289,15 +289,10 @@ CUresult SIM_FN(cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction func,
 
 CUresult SIM_FN(cuLaunchHostFunc)(CUstream handle, CUhostFn call, void *user)
 {
-    CUcontext ctx;
-    CUresult result = sim_enter(&ctx);
+    CUstream stream;
+    CUresult result = sim_enter_stream(handle, call != NULL, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    CUstream stream;
-    result =
-        call ? sim_stream_of(ctx, handle, &stream) : CUDA_ERROR_INVALID_VALUE;
-    if (result != CUDA_SUCCESS)
-        return sim_leave(result);
     sim_work work = {.kind = SIM_WORK_HOST,
                      .host = {.call = call, .user = user}};
     return sim_leave(sim_enqueue(stream, &work, NULL));

@@ -52,14 +52,20 @@ CUresult SIM_FN(cuStreamDestroy)(CUstream stream)
     return sim_leave(result);
 }
 
-static CUresult enter_stream(CUstream handle, CUstream *stream)
+CUresult sim_enter_stream(CUstream handle, bool good, CUstream *stream)
 {
     CUcontext ctx;
     CUresult result = sim_enter(&ctx);
     if (result != CUDA_SUCCESS)
         return result;
-    result = sim_stream_of(ctx, handle, stream);
+    result =
+        good ? sim_stream_of(ctx, handle, stream) : CUDA_ERROR_INVALID_VALUE;
     return result == CUDA_SUCCESS ? result : sim_leave(result);
+}
+
+static CUresult enter_stream(CUstream handle, CUstream *stream)
+{
+    return sim_enter_stream(handle, true, stream);
 }
 
 CUresult SIM_FN(cuStreamSynchronize)(CUstream handle)

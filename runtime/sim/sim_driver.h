@@ -403,6 +403,8 @@ void sim_links_delete(void);
 
 /* NULL and the two special handles become streams; error when none such. */
 CUresult sim_stream_of(CUcontext ctx, CUstream handle, CUstream *stream);
+/* Enters for a call on a stream; good: its other arguments are. */
+CUresult sim_enter_stream(CUstream handle, bool good, CUstream *stream);
 CUresult sim_stream_new(CUcontext ctx, unsigned flags, CUstream *stream);
 void sim_stream_delete(CUstream stream);
 /*

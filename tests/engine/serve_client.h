@@ -136,6 +136,19 @@ __attribute__((unused)) static int read_stream(const reply *r, spt_buf *text,
     return chunks;
 }
 
+/* A greedy completion, without its last brace. */
+static const char request[] =
+    "{\"prompt\":\"abc abc\",\"max_tokens\":6,\"temperature\":0,"
+    "\"ignore_eos\":true";
+
+/* The same with more fields. */
+__attribute__((unused)) static char *with(const char *more)
+{
+    spt_buf text = {0};
+    spt_buf_printf(&text, "%s%s}", request, more);
+    return text.data;
+}
+
 /* What a server needs, opened on the tiny model with so many sessions. */
 typedef struct tiny_server {
     spt_engine *engine;

@@ -8,21 +8,10 @@
 
 static char *plain_text; /* of the greedy request below */
 
-static const char request[] =
-    "{\"prompt\":\"abc abc\",\"max_tokens\":6,\"temperature\":0,"
-    "\"ignore_eos\":true";
-
 /* One that takes long. */
 static const char long_request[] =
     "{\"prompt\":\"abc abc\",\"max_tokens\":480,\"temperature\":0,"
     "\"ignore_eos\":true,\"stream\":true}";
-
-static char *with(const char *more)
-{
-    spt_buf text = {0};
-    spt_buf_printf(&text, "%s%s}", request, more);
-    return text.data;
-}
 
 enum { CLIENTS = 50, ROUNDS = 2 };
 

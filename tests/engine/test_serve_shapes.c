@@ -6,17 +6,6 @@
 
 static char *plain_text; /* of the greedy completion below */
 
-static const char request[] =
-    "{\"prompt\":\"abc abc\",\"max_tokens\":6,\"temperature\":0,"
-    "\"ignore_eos\":true";
-
-static char *with(const char *more)
-{
-    spt_buf text = {0};
-    spt_buf_printf(&text, "%s%s}", request, more);
-    return text.data;
-}
-
 static void test_completion(void)
 {
     char *body = with(",\"logprobs\":2");

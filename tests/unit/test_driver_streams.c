@@ -188,6 +188,27 @@ static void capture(void)
     OK(drv.cuMemFree(q));
 }
 
+/* The stream's context counts, not the one that is current. */
+static void capture_elsewhere(void)
+{
+    CUstream stream;
+    CUgraph graph;
+    CUcontext other;
+    CUstreamCaptureStatus status;
+    OK(drv.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(drv.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(drv.cuCtxCreate(&other, NULL, 0, 0));
+    OK(drv.cuStreamEndCapture(stream, &graph));
+    OK(drv.cuStreamIsCapturing(stream, &status));
+    CHECK_INT(status, CU_STREAM_CAPTURE_STATUS_NONE,
+              "a capture that ends under another context has ended");
+    OK(drv.cuGraphDestroy(graph));
+    OK(drv.cuCtxDestroy(other));
+    CHECK_INT(drv.cuStreamSynchronize(stream), CUDA_SUCCESS,
+              "and its stream can be waited for");
+    OK(drv.cuStreamDestroy(stream));
+}
+
 static void graphs_by_hand(void)
 {
     CUdeviceptr p, q;
@@ -254,6 +275,7 @@ int main(void)
     elapsed();
     host_functions();
     capture();
+    capture_elsewhere();
     graphs_by_hand();
     OK(drv.cuModuleUnload(module));
     OK(drv.cuDevicePrimaryCtxRelease(0));
