@@ -426,6 +426,7 @@ static spt_status decode(sim_decoder *d)
     code->frame_bytes = (func->local_bytes + 15) / 16 * 16;
     if (!sim_slots_give(func, d->slots, &d->top))
         return out_of_memory(d);
+    code->registers_bytes = d->top;
     note_calls(d);
     for (uint32_t i = 0; i < func->n_blocks; i++)
         SPT_TRY(add_block(d, i));

@@ -52,6 +52,7 @@ struct sim_code {
     sim_block *blocks;
     uint32_t first_block; /* in the program's numbering */
     uint64_t regs_bytes;
+    uint32_t registers_bytes; /* of the PTX's own registers, which come first */
     uint32_t constants_at; /* image of constants: offset and bytes in regs */
     uint32_t constants_bytes;
     uint8_t *constants;

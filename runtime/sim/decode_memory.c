@@ -77,18 +77,14 @@ static bool registers_fit(const ptx_insn *src, const sim_arg *arg,
     return true;
 }
 
-/* A kernel's parameter: where it lies is known, and that it is inside. */
+/* A kernel's parameter; those of calls lie in local memory. */
 static int parameter_row(const sim_decoder *d, const ptx_insn *src,
-                         uint32_t bytes, uint32_t count)
+                         const sim_arg *address, uint32_t bytes)
 {
-    const ptx_operand *address = &src->operands[1];
-    if (src->op != PTX_OP_LD || address->base != PTX_BASE_VARIABLE ||
-        !d->func->entry)
-        return -1;
-    const ptx_var *var = &d->program->module->vars[address->index];
-    uint64_t at = var->offset + (uint64_t)address->value;
-    if (var->space != PTX_PARAM || at > d->func->param_bytes ||
-        d->func->param_bytes - at < bytes * count || at % (bytes * count))
+    if (src->op != PTX_OP_LD || address->flags & SIM_ARG_FRAME ||
+        address->width != 8 || !d->func->entry ||
+        (src->operands[1].base == PTX_BASE_VARIABLE &&
+         d->program->module->vars[src->operands[1].index].space != PTX_PARAM))
         return -1;
     return bytes == 4 ? PARAMETER32 : bytes == 8 ? PARAMETER64 : -1;
 }
@@ -103,7 +99,7 @@ static int move_row(const sim_decoder *d, const ptx_insn *src,
     if (!registers_fit(src, &args->arg[args->first[store]], count, bytes))
         return -1;
     if (src->space == PTX_PARAM)
-        return parameter_row(d, src, bytes, count);
+        return parameter_row(d, src, address, bytes);
     int shape = shape_of(bytes, count), space = space_of(src, address);
     return shape < 0 || space < 0 ? -1 : 2 * (space * SHAPES + shape) + store;
 }

@@ -17,57 +17,91 @@ static uint64_t end_of(const sim_frame *frame)
     return (frame->local_base + frame->code->frame_bytes + most + 15) / 16 * 16;
 }
 
-sim_frame *sim_frame_new(sim_warp *w, sim_frame *parent, const sim_code *code,
-                         uint32_t lanes)
+/* A frame's room: the newest free one that is large enough, or a new one. */
+static sim_frame *frame_room(sim_warp *w, uint64_t bytes)
 {
     sim_frame **link = &w->free_frames, *frame;
-    while (*link && (*link)->regs_bytes < code->regs_bytes)
+    while (*link && (*link)->regs_bytes < bytes)
         link = &(*link)->parent;
     frame = *link;
     if (frame) {
         *link = frame->parent;
-    } else {
-        frame = spt_calloc(1, sizeof *frame);
-        if (!frame)
-            return NULL;
-        frame->regs_bytes = (code->regs_bytes + 63) / 64 * 64;
-        frame->regs = aligned_alloc(64, frame->regs_bytes);
-        if (!frame->regs) {
-            spt_free(frame);
-            return NULL;
-        }
-        frame->older = w->all_frames;
-        w->all_frames = frame;
+        return frame;
     }
+    frame = spt_calloc(1, sizeof *frame);
+    if (!frame)
+        return NULL;
+    frame->regs_bytes = (bytes + 63) / 64 * 64;
+    frame->regs = aligned_alloc(64, frame->regs_bytes);
+    if (!frame->regs) {
+        spt_free(frame);
+        return NULL;
+    }
+    frame->older = w->all_frames;
+    w->all_frames = frame;
+    return frame;
+}
+
+static uint64_t filled_value(const sim_warp *w, const sim_frame *frame,
+                             const sim_filled *fill, unsigned lane)
+{
+    const sim_launch *launch = w->launch;
+    uint64_t value = (uint64_t)fill->value;
+    uint64_t align = fill->align ? fill->align : 1;
+    switch (fill->fill) {
+    case SIM_FILL_LOCAL:
+        return value + frame->local_base;
+    case SIM_FILL_SHARED:
+        return value + launch->shared_base;
+    case SIM_FILL_DYNAMIC:
+        return value +
+               (launch->shared_base + launch->func->shared_bytes + align - 1) /
+                   align * align;
+    default:
+        return sim_special_value(w, (uint32_t)value, lane);
+    }
+}
+
+/* Constants, addresses and special registers; again: only what another CTA
+   has otherwise. */
+static void fill_frame(const sim_warp *w, sim_frame *frame, bool again)
+{
+    const sim_code *code = frame->code;
+    if (!again)
+        memcpy(frame->regs + code->constants_at, code->constants,
+               code->constants_bytes);
+    for (uint32_t i = 0; i < code->n_filled; i++) {
+        const sim_filled *fill = &code->filled[i];
+        bool special = fill->fill == SIM_FILL_SPECIAL;
+        if (again && !(special && sim_special_of_cta((uint32_t)fill->value)))
+            continue;
+        bool lanes = special && sim_special_of_lane((uint32_t)fill->value);
+        uint8_t *to = frame->regs + fill->slot;
+        uint64_t value = filled_value(w, frame, fill, 0);
+        for (unsigned l = 0; l < SIM_LANES && fill->width; l++) {
+            if (lanes)
+                value = filled_value(w, frame, fill, l);
+            memcpy(to + l * fill->width, &value, fill->width);
+        }
+    }
+}
+
+sim_frame *sim_frame_new(sim_warp *w, sim_frame *parent, const sim_code *code,
+                         uint32_t lanes)
+{
+    sim_frame *frame = frame_room(w, code->regs_bytes);
+    if (!frame)
+        return NULL;
+    uint64_t local_base = parent ? end_of(parent) : 0;
+    bool again = frame->code == code && frame->local_base == local_base;
     frame->parent = parent;
     frame->code = code;
     frame->lanes = lanes;
     frame->depth = parent ? parent->depth + 1 : 0;
-    frame->local_base = parent ? end_of(parent) : 0;
+    frame->local_base = local_base;
     memset(frame->taken, 0, sizeof frame->taken);
-    memset(frame->regs, 0, code->constants_at);
-    memcpy(frame->regs + code->constants_at, code->constants,
-           code->constants_bytes);
-    const sim_launch *launch = w->launch;
-    for (uint32_t i = 0; i < code->n_filled; i++) {
-        const sim_filled *fill = &code->filled[i];
-        uint8_t *to = frame->regs + fill->slot;
-        uint64_t value = (uint64_t)fill->value;
-        uint32_t align = fill->align ? fill->align : 1;
-        if (fill->fill == SIM_FILL_LOCAL)
-            value += frame->local_base;
-        else if (fill->fill == SIM_FILL_SHARED)
-            value += launch->shared_base;
-        else if (fill->fill == SIM_FILL_DYNAMIC)
-            value +=
-                (launch->shared_base + launch->func->shared_bytes + align - 1) /
-                align * align;
-        for (unsigned l = 0; l < SIM_LANES && fill->width; l++) {
-            if (fill->fill == SIM_FILL_SPECIAL)
-                value = sim_special_value(w, (uint32_t)fill->value, l);
-            memcpy(to + l * fill->width, &value, fill->width);
-        }
-    }
+    memset(frame->regs, 0, again ? code->registers_bytes : code->constants_at);
+    fill_frame(w, frame, again);
     return frame;
 }
 

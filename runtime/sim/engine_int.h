@@ -34,6 +34,10 @@ void sim_extern_run(const sim_insn *in, sim_warp *w, const uint8_t *regs,
 /* The lane whose value shfl gives to a lane. */
 unsigned sim_shfl_lane(const sim_insn *in, const uint8_t *regs, unsigned lane);
 uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane);
+/* A special register that lanes of a warp, and CTAs of a launch, have
+   different values of. */
+bool sim_special_of_lane(uint32_t special);
+bool sim_special_of_cta(uint32_t special);
 
 static inline const sim_insn *sim_go(const sim_insn *in, sim_warp *w,
                                      uint8_t *regs, uint32_t exec)

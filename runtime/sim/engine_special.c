@@ -118,3 +118,26 @@ uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane)
         return 0;
     }
 }
+
+bool sim_special_of_lane(uint32_t special)
+{
+    switch (special) {
+    case PTX_SPECIAL_LANEID:
+    case PTX_SPECIAL_LANEMASK_EQ:
+    case PTX_SPECIAL_LANEMASK_LE:
+    case PTX_SPECIAL_LANEMASK_LT:
+    case PTX_SPECIAL_LANEMASK_GE:
+    case PTX_SPECIAL_LANEMASK_GT:
+        return true;
+    default:
+        return special <= PTX_SPECIAL_TID_W;
+    }
+}
+
+bool sim_special_of_cta(uint32_t special)
+{
+    return (special >= PTX_SPECIAL_CTAID_X && special <= PTX_SPECIAL_CTAID_W) ||
+           (special >= PTX_SPECIAL_CLUSTERID_X &&
+            special <= PTX_SPECIAL_CLUSTERID_W) ||
+           special == PTX_SPECIAL_SMID;
+}

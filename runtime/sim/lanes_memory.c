@@ -362,37 +362,53 @@ SHAPES(HANDLERS, shared32)
 SHAPES(HANDLERS, shared64)
 SHAPES(HANDLERS, generic)
 
-/* A kernel's parameter at a constant address, which decode.c has looked at:
-   the same for all lanes. */
+/* A kernel's parameter, all lanes the same one: where its bytes are; NULL when
+   lanes differ or leave the parameters. */
 SIM_INLINE const uint8_t *parameter(const sim_insn *in, const sim_warp *w,
-                                    const uint8_t *regs)
+                                    const uint8_t *regs, uint64_t bytes,
+                                    uint64_t align)
 {
-    uint64_t at;
-    memcpy(&at, regs + in->a, sizeof at);
-    return w->launch->params + at + in->offset;
+    const uint64_t *base = (const void *)(regs + in->a);
+    uint64_t at = base[0] + (uint64_t)in->offset, differ = 0;
+    uint64_t size = w->launch->func->param_bytes;
+    for (int l = 0; l < SIM_LANES; l++)
+        differ |= base[l] ^ base[0];
+    if (differ || size < bytes || at > size - bytes || at % align)
+        return NULL;
+    return w->launch->params + at;
 }
 
-#define PARAMETER(bits, vector, count)                                      \
-    SIM_INLINE void load_parameter_##bits(const sim_insn *in,               \
+#define PARAMETER(bits, vector, vectors)                                    \
+    SIM_INLINE bool load_parameter_##bits(const sim_insn *in,               \
                                           const sim_warp *w, uint8_t *regs, \
                                           uint32_t exec, const bool full)   \
     {                                                                       \
-        const uint8_t *from = parameter(in, w, regs);                       \
-        for (int k = 0; k < in->args->first[1]; k++) {                      \
+        uint32_t count = in->args->first[1], bytes = count * bits / 8;      \
+        const uint8_t *from = parameter(in, w, regs, bytes, bytes);         \
+        if (!from)                                                          \
+            return false;                                                   \
+        for (uint32_t k = 0; k < count; k++) {                              \
             vector value = (vector){0} + read_##bits(from + bits / 8 * k);  \
             v8u *d = VECTORS_AT(in->args->arg[k].slot);                     \
-            SIM_UNROLL for (int i = 0; i < count; i++)                      \
+            SIM_UNROLL for (int i = 0; i < vectors; i++)                    \
                 put_##bits(d, i, value, exec, full);                        \
         }                                                                   \
+        return true;                                                        \
     }                                                                       \
     SIM_HANDLER(ld_parameter_##bits##_full)                                 \
     {                                                                       \
-        load_parameter_##bits(in, w, regs, exec, true);                     \
+        if (!load_parameter_##bits(in, w, regs, exec, true))                \
+            in->op(in, w, regs, exec);                                      \
+        if (__builtin_expect(w->event != 0, 0))                             \
+            return in + 1;                                                  \
         SIM_NEXT_FULL;                                                      \
     }                                                                       \
     SIM_HANDLER(ld_parameter_##bits##_masked)                               \
     {                                                                       \
-        load_parameter_##bits(in, w, regs, exec, false);                    \
+        if (!exec || !load_parameter_##bits(in, w, regs, exec, false))      \
+            in->op(in, w, regs, exec);                                      \
+        if (__builtin_expect(w->event != 0, 0))                             \
+            return in + 1;                                                  \
         SIM_NEXT_MASKED;                                                    \
     }
 PARAMETER(32, v8u, 4)

@@ -48,22 +48,61 @@ WIDE void wide_columns(const void *const *rb, __m512 even[16], __m512 odd[16],
     }
 }
 
-#define WIDE_PRODUCT(h, t, j)                         \
-    _mm512_mul_ps(_mm512_permute_ps(a[h][j], (t)*85), \
-                  b[8 * (h) + 2 * (t) + (j)])
-#define WIDE_2(h, t) _mm512_add_ps(WIDE_PRODUCT(h, t, 0), WIDE_PRODUCT(h, t, 1))
-#define WIDE_4(h, t) _mm512_add_ps(WIDE_2(h, t), WIDE_2(h, (t) + 1))
-#define WIDE_8(h) _mm512_add_ps(WIDE_4(h, 0), WIDE_4(h, 2))
-
-/* 16 lanes of D: the sum over all k as a tree, then C. */
-WIDE void wide_sum(__m512 a[2][2], const __m512 *b, const void *c, void *d)
+/* One column's two products and their sum. Halves of fp16 have exact products
+   in fp32, so that one rounding does. */
+WIDE __m512 wide_pair(__m512 a0, __m512 a1, __m512 b0, __m512 b1,
+                      const bool bf16)
 {
-    __m512 sum = _mm512_add_ps(WIDE_8(0), WIDE_8(1));
+    __m512 second = _mm512_mul_ps(a1, b1);
+    return bf16 ? _mm512_add_ps(_mm512_mul_ps(a0, b0), second)
+                : _mm512_fmadd_ps(a0, b0, second);
+}
+
+#define WIDE_SUM8(x) \
+    _mm512_add_ps(_mm512_add_ps((x)[0], (x)[1]), _mm512_add_ps((x)[2], (x)[3]))
+
+/* The sum over eight k from 8 h on, of even columns and of odd ones. */
+#define WIDE_EIGHT(h, e, o)  \
+    do {                     \
+        __m512 e_[4], o_[4]; \
+        WIDE_STEP(h, 0);     \
+        WIDE_STEP(h, 1);     \
+        WIDE_STEP(h, 2);     \
+        WIDE_STEP(h, 3);     \
+        e = WIDE_SUM8(e_);   \
+        o = WIDE_SUM8(o_);   \
+    } while (0)
+#define WIDE_STEP(h, t)                                            \
+    do {                                                           \
+        const int k_ = 8 * (h) + 2 * (t);                          \
+        __m512 a0_ = _mm512_permute_ps(a[h][0], (t)*85);           \
+        __m512 a1_ = _mm512_permute_ps(a[h][1], (t)*85);           \
+        e_[t] = wide_pair(a0_, a1_, even[k_], even[k_ + 1], bf16); \
+        o_[t] = wide_pair(a0_, a1_, odd[k_], odd[k_ + 1], bf16);   \
+    } while (0)
+
+/* C last; a NaN is the one NaN. */
+WIDE void wide_finish(__m512 sum, const void *c, void *d)
+{
     sum = _mm512_add_ps(sum, _mm512_loadu_ps(c));
     __mmask16 nan = _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
     sum = _mm512_mask_mov_ps(
         sum, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fffffff)));
     _mm512_storeu_ps(d, sum);
+}
+
+/* 16 lanes of an even register of D, and of the odd one behind it. */
+WIDE void wide_sums(__m512 a[2][2], const __m512 *even, const __m512 *odd,
+                    const void *const *c, void *const *d, int at,
+                    const bool bf16)
+{
+    __m512 e0, o0, e1, o1;
+    WIDE_EIGHT(0, e0, o0);
+    WIDE_EIGHT(1, e1, o1);
+    wide_finish(_mm512_add_ps(e0, e1), (const char *)c[0] + at,
+                (char *)d[0] + at);
+    wide_finish(_mm512_add_ps(o0, o1), (const char *)c[1] + at,
+                (char *)d[1] + at);
 }
 
 WIDE void wide_mma(void *const *d, const void *const *ra, const void *const *rb,
@@ -77,13 +116,9 @@ WIDE void wide_mma(void *const *d, const void *const *ra, const void *const *rb,
         a[part][half][h][j] = wide_float(_mm512_loadu_si512(from), j, bf16);
     }
     for (int part = 0; part < 2; part++)
-        for (int half = 0; half < 2; half++) {
-            __m512(*rows)[2] = a[part][half];
-            const char *c0 = (const char *)c[2 * part] + 64 * half;
-            const char *c1 = (const char *)c[2 * part + 1] + 64 * half;
-            wide_sum(rows, even, c0, (char *)d[2 * part] + 64 * half);
-            wide_sum(rows, odd, c1, (char *)d[2 * part + 1] + 64 * half);
-        }
+        for (int half = 0; half < 2; half++)
+            wide_sums(a[part][half], even, odd, c + 2 * part, d + 2 * part,
+                      64 * half, bf16);
 }
 
 #endif
