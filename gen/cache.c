@@ -180,6 +180,8 @@ bool spt_cache_compiler(const char *folder, const char *library, char *identity,
         spt_sealed_read(path, COMPILER_KIND, 256, &text, NULL) == SPT_OK &&
         text.size && take_line(&text, &at, identity, size) && at == text.size &&
         strncmp(identity, "nvrtc ", 6) == 0;
+    if (found)
+        utimensat(AT_FDCWD, path, NULL, 0);
     spt_buf_free(&text);
     spt_free(path);
     return found;

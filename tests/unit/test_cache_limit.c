@@ -2,6 +2,7 @@
  * The cache's size limit: what goes first, what is none of its business, and
  * processes that read, write and trim one folder at once.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -115,6 +116,34 @@ static void test_order(void)
     CHECK(count == 0 && bytes == 0, "all go where nothing fits");
 }
 
+/* What is read at every start is never the oldest. */
+static void test_compiler(void)
+{
+    char identity[64] = "", hash[65] = "";
+    size_t count = 0;
+    uint64_t bytes = 0, one;
+    spt_cache_keep_compiler(folder, "/proc/self/exe", "nvrtc 1.2.3");
+    spt_cache_measure(folder, &count, &one);
+    CHECK_INT((long long)count, 1, "a compiler's identity is an entry");
+    DIR *open = opendir(folder);
+    for (struct dirent *d; open && (d = readdir(open));)
+        if (strstr(d->d_name, ".compiler")) {
+            snprintf(hash, sizeof hash, "%.64s", d->d_name);
+            age(d->d_name, 1000);
+        }
+    closedir(open);
+    store(1);
+    age_entry(1, 500);
+    CHECK(strlen(hash) == 64 && spt_cache_compiler(folder, "/proc/self/exe",
+                                                   identity, sizeof identity),
+          "that is read");
+    spt_cache_trim(folder, one + 1);
+    spt_cache_measure(folder, &count, &bytes);
+    CHECK(count == 1 && bytes == one && load(1) == 0,
+          "and stays where a kernel goes");
+    spt_cache_trim(folder, 1);
+}
+
 static void test_limit(void)
 {
     static const struct {
@@ -190,6 +219,7 @@ int main(void)
 {
     if (CHECK(mkdtemp(folder) != NULL, "a folder")) {
         test_order();
+        test_compiler();
         test_limit();
         test_processes();
         CHECK(rmdir(folder) == 0, "nothing is left");
