@@ -74,6 +74,19 @@ static void check_race(const sim_insn *in, sim_warp *w, const uint8_t *regs,
     sim_race_access(sim_cta_memory_of(w)->race, &a, exec, at, shape);
 }
 
+static void count_shared(sim_counts *counts, const uint32_t *at, uint32_t exec,
+                         uint32_t bytes, bool write, sim_shape *shape)
+{
+    int kind = write ? SIM_COUNT_ST : SIM_COUNT_LD;
+    if (!shape) {
+        sim_count_shared(counts, kind, at, exec, bytes);
+        return;
+    }
+    if (!shape->wavefronts.ideal)
+        shape->wavefronts = sim_wavefronts_of(at, exec, bytes, false);
+    sim_count_wavefronts(counts, kind, shape->wavefronts);
+}
+
 static bool admit_shared(const sim_insn *in, sim_warp *w, const uint8_t *regs,
                          const uint32_t *from, uint32_t exec, uint32_t bytes,
                          bool write)
@@ -82,9 +95,9 @@ static bool admit_shared(const sim_insn *in, sim_warp *w, const uint8_t *regs,
     uint32_t at[SIM_LANES], base = w->launch->shared_base;
     for (int l = 0; l < SIM_LANES; l++)
         at[l] = from[l] + base;
-    const sim_shape *shape =
-        bytes < SIM_CELL ? sim_shape_of(mem->shapes, at, exec, bytes, write)
-                         : NULL;
+    sim_shape *shape = bytes < SIM_CELL
+                           ? sim_shape_of(mem->shapes, at, exec, bytes, write)
+                           : NULL;
     uint64_t each = bits_mask(0, bytes);
     if (mem->flights &&
         (shape ? sim_shape_differs(shape, mem->flight_bits, at[0], 0)
@@ -99,8 +112,7 @@ static bool admit_shared(const sim_insn *in, sim_warp *w, const uint8_t *regs,
         set_written(mem->shared_bits, at, exec, bytes);
     check_race(in, w, regs, at, exec, bytes, write, shape);
     if (w->cta->counts)
-        sim_count_shared(w->cta->counts, write ? SIM_COUNT_ST : SIM_COUNT_LD,
-                         at, exec, bytes);
+        count_shared(w->cta->counts, at, exec, bytes, write, shape);
     return true;
 }
 

@@ -261,25 +261,27 @@ static uint32_t group_wavefronts(const uint32_t *address, uint32_t first,
     return group_conflicts(address, mask & group, bytes, serial);
 }
 
-static void count_wavefronts(sim_wavefronts *w, const uint32_t *address)
+sim_wavefronts sim_wavefronts_of(const uint32_t *address, uint32_t mask,
+                                 uint32_t bytes, bool serial)
 {
-    uint32_t lanes = w->bytes <= 4 ? 32 : w->bytes <= 8 ? 16 : 8;
-    w->ideal = w->actual = 0;
+    uint32_t lanes = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
+    sim_wavefronts w = {0, 0};
     for (uint32_t first = 0; first < 32; first += lanes) {
         uint32_t group =
             lanes == 32 ? UINT32_MAX : ((1u << lanes) - 1) << first;
-        if (!(w->mask & group))
+        if (!(mask & group))
             continue;
-        w->ideal++;
-        w->actual += group_wavefronts(address, first, lanes, w->mask, w->bytes,
-                                      w->serial);
+        w.ideal++;
+        w.actual +=
+            group_wavefronts(address, first, lanes, mask, bytes, serial);
     }
+    return w;
 }
 
 /* Moving all addresses by whole units turns the banks: nothing else changes. */
-static const sim_wavefronts *wavefronts(sim_counts *counts,
-                                        const uint32_t *address, uint32_t mask,
-                                        uint32_t bytes, bool serial)
+static sim_wavefronts known_wavefronts(sim_counts *counts,
+                                       const uint32_t *address, uint32_t mask,
+                                       uint32_t bytes, bool serial)
 {
     uint32_t apart[32], differ = 0;
     for (int i = 0; i < 32; i++)
@@ -287,17 +289,18 @@ static const sim_wavefronts *wavefronts(sim_counts *counts,
     uint32_t hash = (apart[1] ^ apart[8] * 3 ^ apart[16] * 7 ^ apart[31] * 11 ^
                      mask ^ bytes * 13) *
                     UINT32_C(0x9e3779b1);
-    sim_wavefronts *w = &counts->wavefronts[hash >> 28];
+    sim_known_wavefronts *w = &counts->wavefronts[hash >> 28];
     uint32_t place = address[0] & 3;
     for (int i = 0; i < 32; i++)
         differ |= apart[i] ^ w->apart[i];
     if (differ || w->mask != mask || w->bytes != bytes || w->place != place ||
         w->serial != serial) {
-        *w = (sim_wavefronts){mask, bytes, serial, place, {0}, 0, 0};
+        *w = (sim_known_wavefronts){
+            mask,  bytes, serial,
+            place, {0},   sim_wavefronts_of(address, mask, bytes, serial)};
         memcpy(w->apart, apart, sizeof apart);
-        count_wavefronts(w, address);
     }
-    return w;
+    return w->count;
 }
 
 void sim_count_shared_slow(sim_counts *counts, int kind,
@@ -305,10 +308,15 @@ void sim_count_shared_slow(sim_counts *counts, int kind,
                            uint32_t bytes)
 {
     kind &= ~SIM_COUNT_BYPASS_L1;
+    sim_count_wavefronts(
+        counts, kind,
+        known_wavefronts(counts, address, mask, bytes, kind == SIM_COUNT_ATOM));
+}
+
+void sim_count_wavefronts(sim_counts *counts, int kind, sim_wavefronts w)
+{
     spt_sim_counters *sums = &counts->sums;
-    const sim_wavefronts *w =
-        wavefronts(counts, address, mask, bytes, kind == SIM_COUNT_ATOM);
-    uint32_t ideal = w->ideal, actual = w->actual;
+    uint32_t ideal = w.ideal, actual = w.actual;
     sums->memory_l1_wavefronts_shared += actual;
     sums->memory_l1_wavefronts_shared_ideal += ideal;
     uint64_t conflicts = actual - ideal;

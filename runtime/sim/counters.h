@@ -48,21 +48,25 @@ typedef struct sim_trace {
     bool failed; /* out of memory: the rest of the CTA is not traced */
 } sim_trace;
 
+typedef struct sim_wavefronts {
+    uint32_t actual, ideal;
+} sim_wavefronts;
+
 /* Wavefronts of addresses that are so far apart: an instruction's mostly are,
    each time it runs. */
-enum { SIM_WAVEFRONTS = 16 };
-
-typedef struct sim_wavefronts {
+typedef struct sim_known_wavefronts {
     uint32_t mask, bytes; /* bytes 0: empty */
     bool serial;
     uint32_t place; /* of lane 0 in its word */
     uint32_t apart[32]; /* of each lane from lane 0 */
-    uint32_t actual, ideal;
-} sim_wavefronts;
+    sim_wavefronts count;
+} sim_known_wavefronts;
+
+enum { SIM_WAVEFRONTS = 16 };
 
 typedef struct sim_counts {
     spt_sim_counters sums;
-    sim_wavefronts wavefronts[SIM_WAVEFRONTS];
+    sim_known_wavefronts wavefronts[SIM_WAVEFRONTS];
     sim_trace trace;
     uint32_t clock;
     sim_l1_line l1[SIM_L1_SETS][SIM_L1_WAYS];
@@ -102,6 +106,11 @@ static inline void sim_count_shared(sim_counts *counts, int kind,
     if (counts && mask)
         sim_count_shared_slow(counts, kind, address, mask, bytes);
 }
+
+/* The same in two steps; serial: atomics. */
+sim_wavefronts sim_wavefronts_of(const uint32_t *address, uint32_t mask,
+                                 uint32_t bytes, bool serial);
+void sim_count_wavefronts(sim_counts *counts, int kind, sim_wavefronts w);
 
 /* L2 of one device. Used by one launch at a time. */
 typedef struct sim_l2 sim_l2;

@@ -97,24 +97,17 @@ static INLINE bool touch_simply(const fast *f, int kind, uint32_t index,
                               : read_simply(f, index, unit, mine);
 }
 
-/* Some words of one cell. */
-static INLINE void touch_words(const race_visit *v, int kind,
-                               const race_part *p)
+/* The general way, apart, so that the fast ones need not build a part. */
+static __attribute__((noinline)) void
+touch_part(const race_visit *v, uint32_t index, const sim_shape_part *s)
 {
-    if (v->shift >= 2 && v->own[RACE_WORDS]) {
-        fast f = fast_of(v, RACE_WORDS);
-        size_t unit = (p->index * (size_t)RACE_CELL + p->first) / 4;
-        uint32_t n = p->n / 4, k = 0;
-        for (; k < n; k++) {
-            uint32_t i = 4 * k >> v->shift;
-            uint32_t who = p->several >> i & 1 ? RACE_SEVERAL : p->lane + i;
-            if (!touch_simply(&f, kind, p->index, unit + k, v->mine | who))
-                break;
-        }
-        if (k == n)
-            return;
-    }
-    race_touch(v, p);
+    race_touch(v, &(race_part){index, s->first, s->n, s->lane, s->several});
+}
+
+static __attribute__((noinline)) void touch_row(const race_visit *v,
+                                                uint32_t index, uint32_t lane)
+{
+    race_touch(v, &(race_part){index, 0, RACE_CELL, lane, 0});
 }
 
 /* Lanes of whole cells, each by itself. */
@@ -122,35 +115,48 @@ static INLINE void touch_rows(const race_visit *v, int kind)
 {
     fast f = fast_of(v, RACE_WHOLE);
     const uint32_t *at = v->at;
-    race_mark mine = v->mine | 4 << 8;
+    race_mark mine = v->mine | SIM_SHAPE_WHO(4, 0);
     uint32_t cells = (1u << v->shift) / RACE_CELL;
     for (uint32_t rest = v->active; rest; rest &= rest - 1) {
         uint32_t lane = sim_first_lane(rest);
         uint32_t index = at[lane] / RACE_CELL;
         for (uint32_t k = 0; k < cells; k++, index++)
             if (!touch_simply(&f, kind, index, index, mine | lane))
-                race_touch(v, &(race_part){index, 0, RACE_CELL, lane, 0});
+                touch_row(v, index, lane);
     }
+}
+
+/* Words of one cell, of 1 << words words per lane. */
+static INLINE bool touch_words(const fast *f, int kind, race_mark mine,
+                               uint32_t index, const sim_shape_part *s,
+                               uint32_t words)
+{
+    size_t unit = ((size_t)index * RACE_CELL + s->first) / 4;
+    for (uint32_t k = 0; k < s->n / 4u; k++) {
+        uint32_t i = k >> words;
+        uint32_t who = s->several >> i & 1 ? RACE_SEVERAL : s->lane + i;
+        if (!touch_simply(f, kind, index, unit + k, mine | who))
+            return false;
+    }
+    return true;
 }
 
 static INLINE void touch_parts(const race_visit *v, int kind,
                                const sim_shape *shape)
 {
-    fast whole = fast_of(v, RACE_WHOLE);
+    fast whole = fast_of(v, RACE_WHOLE), words = fast_of(v, RACE_WORDS);
     uint32_t cell0 = v->at[0] / RACE_CELL;
-    race_mark shift = v->shift << 8;
-    uint32_t all = (1u << (RACE_CELL >> v->shift)) - 1;
-    for (uint32_t k = 0; k < shape->n; k++) {
-        const sim_shape_part *s = &shape->part[k];
+    race_mark mine = v->mine;
+    bool has_words = v->shift >= 2 && words.own;
+    for (const sim_shape_part *s = shape->part, *end = s + shape->n; s < end;
+         s++) {
         uint32_t index = cell0 + (uint32_t)s->cell;
-        race_part p = {index, s->first, s->n, s->lane, s->several};
-        if (s->n == RACE_CELL && (!s->several || s->several == all)) {
-            race_mark who = s->several ? RACE_SEVERAL : shift | s->lane;
-            if (!touch_simply(&whole, kind, index, index, v->mine | who))
-                race_touch(v, &p);
-        } else {
-            touch_words(v, kind, &p);
-        }
+        bool simple =
+            s->whole ? touch_simply(&whole, kind, index, index, mine | s->who)
+                     : has_words && touch_words(&words, kind, mine, index, s,
+                                                v->shift - 2);
+        if (!simple)
+            touch_part(v, index, s);
     }
 }
 
@@ -181,7 +187,7 @@ static bool visit_of(race_visit *v, sim_race *race, const sim_access *a)
     /* Of one epoch without end nothing can be said. */
     if (epoch >= RACE_EPOCH_MAX || !race_has_marks(race, RACE_WHOLE, a->w))
         return false;
-    for (int level = 0; level < RACE_LEVELS; level++) {
+    for (int level = RACE_WHOLE; level <= RACE_WORDS; level++) {
         bool any = race->marks[level];
         v->own[level] = any ? race_marks(race, level, warp, v->kind) : NULL;
         v->other[level] = any ? race_marks(race, level, warp, !v->kind) : NULL;

@@ -13,19 +13,9 @@ static inline uint32_t epoch_of(race_mark m)
     return (uint32_t)(m >> RACE_EPOCH_SHIFT);
 }
 
-static size_t units(const sim_race *race, int level)
-{
-    return (size_t)race->cells * RACE_CELL >> unit_shift[level];
-}
-
 static size_t marks_bytes(const sim_race *race, int level)
 {
-    return 2 * race->warps * units(race, level) * sizeof(race_mark);
-}
-
-race_mark *race_marks(const sim_race *race, int level, uint32_t warp, int kind)
-{
-    return race->marks[level] + (2 * warp + kind) * units(race, level);
+    return 2 * race->warps * race->units[level] * sizeof(race_mark);
 }
 
 void race_cells_forget(sim_race *race)
@@ -44,6 +34,7 @@ bool race_has_marks(sim_race *race, int level, sim_warp *w)
 {
     if (race->marks[level])
         return true;
+    race->units[level] = (size_t)race->cells * RACE_CELL >> unit_shift[level];
     void *p = mmap(NULL, marks_bytes(race, level), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {

@@ -33,6 +33,7 @@ struct sim_race {
     bool *touched; /* (warp) in its present epoch */
     uint64_t *cell; /* (cells): read's word above, write's word below */
     race_mark *marks[RACE_LEVELS]; /* (warp, kind, unit); NULL until used */
+    size_t units[RACE_LEVELS];
     sim_race_found *found;
     void *user;
 };
@@ -42,7 +43,7 @@ enum { RACE_MANY = 63, RACE_LEVEL_SHIFT = 6, RACE_WORD_SHIFT = 8 };
 #define RACE_LEVEL_BITS(level) ((uint32_t)(level) << RACE_LEVEL_SHIFT)
 
 /* A mark's lane where several read: such a mark has shift 0. */
-enum { RACE_SEVERAL = 0xff };
+enum { RACE_SEVERAL = SIM_SHAPE_SEVERAL };
 #define RACE_EPOCH_SHIFT 40
 #define RACE_INSN_SHIFT 16
 #define RACE_WHO UINT64_C(0xffff)
@@ -61,8 +62,9 @@ typedef struct race_visit {
     uint32_t word; /* the cell's, for this access */
     int kind;
     race_mark mine; /* without lanes */
-    race_mark *own[RACE_LEVELS]; /* this warp's of that kind; NULL: none */
-    race_mark *other[RACE_LEVELS]; /* of the other kind */
+    /* Marks of this warp and kind, and of the other kind, but for bytes; NULL
+       where nobody has any. */
+    race_mark *own[RACE_BYTES], *other[RACE_BYTES];
 } race_visit;
 
 /* Bytes of one cell that lanes side by side access. */
@@ -82,7 +84,11 @@ void race_cells_forget(sim_race *race);
 bool race_has_marks(sim_race *race, int level, sim_warp *w);
 
 /* Marks of a warp, one per unit. */
-race_mark *race_marks(const sim_race *race, int level, uint32_t warp, int kind);
+static inline race_mark *race_marks(const sim_race *race, int level,
+                                    uint32_t warp, int kind)
+{
+    return race->marks[level] + (2 * warp + kind) * race->units[level];
+}
 
 static inline uint32_t *race_clock(const sim_race *race, uint32_t warp)
 {

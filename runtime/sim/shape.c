@@ -43,14 +43,18 @@ static void add_run(sim_shape *s, uint32_t cell0, uint32_t from, uint32_t to,
         uint32_t i = (at - from) / s->bytes;
         end = at - at % SIM_CELL + SIM_CELL;
         end = end < to ? end : to;
-        uint32_t n = end - at, first = at % SIM_CELL;
+        uint32_t n = end - at, first = at % SIM_CELL, lanes = n / s->bytes;
+        uint32_t several = repeated >> i & low_bits(lanes);
         s->part[s->n++] = (sim_shape_part){
             .cell = (int32_t)(at / SIM_CELL - cell0),
             .bytes = (uint16_t)(low_bits(n) << first),
             .first = (uint8_t)first,
             .n = (uint8_t)n,
             .lane = (uint8_t)(lane + i),
-            .several = (uint16_t)(repeated >> i & low_bits(n / s->bytes))};
+            .whole = n == SIM_CELL && (!several || several == low_bits(lanes)),
+            .several = (uint16_t)several,
+            .who = several ? SIM_SHAPE_SEVERAL
+                           : SIM_SHAPE_WHO(__builtin_ctz(s->bytes), lane + i)};
     }
 }
 
@@ -64,6 +68,7 @@ void sim_shape_make(sim_shape *s, const uint32_t *at, uint32_t lanes,
     s->bytes = bytes;
     s->place = at[0] % SIM_CELL;
     s->write = write;
+    s->wavefronts.ideal = 0;
     s->n = 0;
     for (uint32_t l = 0; l < SIM_LANES; l++)
         s->apart[l] = at[l] - at[0];
@@ -87,8 +92,8 @@ void sim_shape_make(sim_shape *s, const uint32_t *at, uint32_t lanes,
     }
 }
 
-const sim_shape *sim_shape_of(sim_shapes *shapes, const uint32_t *at,
-                              uint32_t lanes, uint32_t bytes, bool write)
+sim_shape *sim_shape_of(sim_shapes *shapes, const uint32_t *at, uint32_t lanes,
+                        uint32_t bytes, bool write)
 {
     uint32_t first = at[0], place = first % SIM_CELL, differ = 0;
     uint32_t key[] = {at[1] - first, at[8] - first, at[16] - first,

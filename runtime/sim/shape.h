@@ -19,15 +19,21 @@ typedef struct sim_shape_part {
     int32_t cell; /* from the cell of lane 0 */
     uint16_t bytes; /* of the cell, a bit each */
     uint8_t first, n, lane;
-    uint8_t spare;
+    bool whole; /* all of the cell, and all its lanes alone or none of them */
     uint16_t several; /* bit 0: lane `lane` */
+    uint16_t who; /* of a whole one, for marks of races: SIM_SHAPE_WHO */
 } sim_shape_part;
+
+/* Bytes side by side belong to lanes from `lane` on, 1 << shift bytes each. */
+#define SIM_SHAPE_WHO(shift, lane) ((uint16_t)((shift) << 8 | (lane)))
+enum { SIM_SHAPE_SEVERAL = 0xff }; /* they belong to several lanes each */
 
 typedef struct sim_shape {
     uint32_t lanes, bytes; /* bytes per lane, 1 to 8; 0: empty */
     uint32_t place; /* of lane 0 in its cell */
     bool write; /* nothing is repeated */
     uint32_t apart[SIM_LANES]; /* of each lane from lane 0 */
+    sim_wavefronts wavefronts; /* ideal 0: not looked at yet */
     uint32_t n;
     sim_shape_part part[SIM_LANES];
 } sim_shape;
@@ -44,8 +50,8 @@ typedef struct sim_shapes {
 } sim_shapes;
 
 /* The shape of an access of less than 16 bytes per lane. */
-const sim_shape *sim_shape_of(sim_shapes *shapes, const uint32_t *at,
-                              uint32_t lanes, uint32_t bytes, bool write);
+sim_shape *sim_shape_of(sim_shapes *shapes, const uint32_t *at, uint32_t lanes,
+                        uint32_t bytes, bool write);
 
 /* Does a bit per byte of shared memory differ from want's, all ones or zeros,
    at any of the parts? first: of lane 0. */
