@@ -181,6 +181,36 @@ static void test_copies(void)
         spt_free(texts[i]);
 }
 
+static long counter(const char *name)
+{
+    char start[80];
+    reply r = ask("GET", "/metrics", "");
+    snprintf(start, sizeof start, "\n%s{model_name=\"tiny\"} ", name);
+    const char *at = r.body.data ? strstr(r.body.data, start) : NULL;
+    long value = at ? strtol(at + strlen(start), NULL, 10) : -1;
+    spt_buf_free(&r.body);
+    return value;
+}
+
+/* A prompt of 150 tokens and 3 answers: it is read once. */
+static void test_prompt_once(void)
+{
+    spt_buf body = {0};
+    long fed = counter("vllm:prompt_tokens_total");
+    spt_buf_puts(&body, "{\"max_tokens\":4,\"n\":3,\"ignore_eos\":true,"
+                        "\"prompt\":\"");
+    for (int i = 0; i < 15; i++)
+        spt_buf_puts(&body, "0123456789");
+    spt_buf_puts(&body, "\"}");
+    reply r = ask("POST", "/v1/completions", body.data);
+    fed = counter("vllm:prompt_tokens_total") - fed;
+    CHECK_INT(r.code, 200, "three answers to a long prompt");
+    CHECK(fed >= 150 && fed < 150 + 2 * 32, "which was read once (%ld tokens)",
+          fed);
+    spt_buf_free(&r.body);
+    spt_buf_free(&body);
+}
+
 /* Chunks of a chat's two answers; a number each time, counts at the end. */
 static void test_stream_several(void)
 {
@@ -426,6 +456,7 @@ int main(void)
         test_same();
         test_several();
         test_copies();
+        test_prompt_once();
         test_stream_several();
         test_logprobs();
         test_errors();

@@ -149,16 +149,34 @@ static spt_status begin(serve_choice *choice, spt_error *err)
     return spt_session_answer(choice->running, &answer, err);
 }
 
-/* With the lock held: the first of the queue, or NULL. */
-static serve_choice *pop(spt_serve *serve)
+/* With the lock held: takes what *at points to out of the queue. */
+static serve_choice *unlink_at(spt_serve *serve, serve_choice **at)
 {
-    serve_choice *choice = serve->first;
-    if (!choice)
-        return NULL;
-    serve->first = choice->next;
-    serve->last = serve->first ? serve->last : NULL;
+    serve_choice *choice = *at;
+    *at = choice->next;
+    serve->last = NULL;
+    for (serve_choice *c = serve->first; c; c = c->next)
+        serve->last = c;
     serve->waiting--;
     return choice;
+}
+
+/* Copies begin when the first one has read their prompt: they share its KV. */
+static bool may_begin(const serve_choice *choice)
+{
+    const serve_job *job = choice->job;
+    const serve_choice *first =
+        &job->choices[choice->index - choice->index % job->copies];
+    return choice == first || first->tokens || first->finish;
+}
+
+/* With the lock held: the next that may begin, or NULL. */
+static serve_choice *pop(spt_serve *serve)
+{
+    for (serve_choice **at = &serve->first; *at; at = &(*at)->next)
+        if (may_begin(*at))
+            return unlink_at(serve, at);
+    return NULL;
 }
 
 /* Waits for work; the next of the queue where there is room; NULL. */
@@ -259,7 +277,7 @@ static void *work(void *user)
     do {
         pthread_mutex_lock(&w.serve->lock);
         w.serve->stopping = true;
-        rest = pop(w.serve);
+        rest = w.serve->first ? unlink_at(w.serve, &w.serve->first) : NULL;
         pthread_mutex_unlock(&w.serve->lock);
         if (rest)
             let_go(rest, SPT_E_CANCELLED, &stopped);
