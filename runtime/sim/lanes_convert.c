@@ -1,6 +1,7 @@
 /* Conversions on 32 lanes. */
 #include "engine_lanes.h"
 #include "engine_math.h"
+#include "lanes_half.h"
 
 #define WHOLE(x) (in->bits & SIM_TO_INTEGER ? round_whole(x, in->bits) : (x))
 
@@ -22,25 +23,12 @@ static inline int64_t fit(int128 x, int width, bool is_signed, uint64_t flags)
     return (int64_t)bits;
 }
 
-/* bf16 bits of f32 bits, to nearest even: half of what is cut off carries into
-   what stays; infinities keep their exponent, a NaN is the one NaN. */
-static inline __attribute__((always_inline)) v8u nearest_bf16(v8u x)
-{
-    v8u rounded = (x + 0x7fffu + (x >> 16 & 1u)) >> 16;
-    v8u nan = (v8u)((x & 0x7fffffffu) > 0x7f800000u);
-    return SIM_BLEND(v8u, nan, (v8u){0} + 0x7fffu, rounded);
-}
-
-/* f32 bits of f16 bits, exact; a NaN is the one NaN. */
-static inline __attribute__((always_inline)) v8u f16_to_f32(v8u x)
-{
-    v8u size = (x & 0x7fffu) << 13;
-    v8u bits = (v8u)((v8f)size * 0x1p112f);
-    v8u inf = (v8u)(size >= 0x7c00u << 13), nan = (v8u)(size > 0x7c00u << 13);
-    bits = SIM_BLEND(v8u, inf, (v8u){0} + 0x7f800000u, bits);
-    bits |= (x & 0x8000u) << 16;
-    return SIM_BLEND(v8u, nan, (v8u){0} + 0x7fffffffu, bits);
-}
+/* f32 bits of f16 or bf16 bits; a NaN is the one NaN. */
+#define ONE_NAN(x)                                                       \
+    __extension__({                                                      \
+        v8u x_ = (x), size_ = x_ & 0x7fffffffu;                          \
+        SIM_BLEND(v8u, size_ > 0x7f800000u, (v8u){0} + 0x7fffffffu, x_); \
+    })
 
 #define WIDTH_u8 8, false
 #define WIDTH_s8 8, true

@@ -1,6 +1,7 @@
 /* Floating-point instructions on 32 lanes. */
 #include "engine_lanes.h"
 #include "engine_math.h"
+#include "lanes_half.h"
 
 #define CANON(x)                                              \
     __extension__({                                           \
@@ -63,6 +64,13 @@ static inline __attribute__((always_inline)) v8u pick8(v8u first, v8u second,
 #define MOST(a, b)                                            \
     ((v8f)pick8((v8u)((a) > (b)), (v8u)((b) > (a)), (a), (b), \
                 (v8u)(a) & (v8u)(b)))
+
+#define LEAST_F16(a, b) \
+    f16_narrow((v8u)LEAST((v8f)f16_widen(a), (v8f)f16_widen(b)))
+#define MOST_F16(a, b) \
+    f16_narrow((v8u)MOST((v8f)f16_widen(a), (v8f)f16_widen(b)))
+#define LEAST_BF16(a, b) ((v8u)LEAST((v8f)((a) << 16), (v8f)((b) << 16)) >> 16)
+#define MOST_BF16(a, b) ((v8u)MOST((v8f)((a) << 16), (v8f)((b) << 16)) >> 16)
 
 #ifdef SIM_AVX2
 #define FMA(a, b, c) \
