@@ -159,6 +159,22 @@ static void test_too_long(void)
     spt_free(body);
 }
 
+/* As many fields that nobody knows as a body can hold. */
+static void test_many_fields(void)
+{
+    spt_buf body = {0};
+    spt_buf_puts(&body, "{\"max_tokens\":0");
+    for (int i = 0; i < 1000000; i++)
+        spt_buf_printf(&body, ",\"k%d\":1", i);
+    spt_buf_puts(&body, "}");
+    reply r = ask("POST", "/v1/completions", body.data);
+    CHECK_INT(r.code, 400, "a million fields are read");
+    CHECK_HAS(r.body.data ? r.body.data : "", "max_tokens: expected",
+              "and the wrong one is named");
+    spt_buf_free(&r.body);
+    spt_buf_free(&body);
+}
+
 static size_t read_answer(int fd, char *text, size_t room)
 {
     size_t size = 0;
@@ -212,6 +228,7 @@ int main(void)
         test_left_stream();
         test_crowd();
         test_too_long();
+        test_many_fields();
         test_keep_alive();
         /* One that is still running when the server stops. */
         int fd = send_request("POST", "/v1/completions", long_request);

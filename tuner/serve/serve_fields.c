@@ -344,6 +344,9 @@ spt_status spt_serve_field(serve_job *job, const cJSON *item, spt_error *err)
         if (strcmp(row->name, item->string) != 0 ||
             (row->of != BOTH && (row->of == CHAT) != job->chat))
             continue;
+        /* Only of fields that are known: a body has millions of others. */
+        if (cJSON_GetObjectItemCaseSensitive(job->body, row->name) != item)
+            return spt_fail(err, SPT_E_USAGE, "%s: is there twice", row->name);
         /* null is what is not there. */
         return cJSON_IsNull(item) ? SPT_OK : row->read(job, row, item, err);
     }

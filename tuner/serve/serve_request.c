@@ -76,12 +76,7 @@ static spt_status read_body(serve_job *job, const char *body, size_t size,
     if (!job->chat)
         job->answer.max_tokens = 16;
     cJSON_ArrayForEach(item, job->body)
-    {
-        if (cJSON_GetObjectItemCaseSensitive(job->body, item->string) != item)
-            return spt_fail(err, SPT_E_USAGE, "%.80s: is there twice",
-                            item->string);
         SPT_TRY(spt_serve_field(job, item, err));
-    }
     SPT_TRY(check(job, err));
     return add_choices(job, err);
 }
