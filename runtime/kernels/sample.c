@@ -1,5 +1,6 @@
 #include "sample.h"
 
+#include <float.h>
 #include <math.h>
 
 enum { MASS_BITS = 44 };
@@ -14,8 +15,9 @@ static const float exp2_terms[] = {
 spt_sample_row spt_sample_row_of(double temperature, int top_k, double top_p,
                                  double min_p)
 {
+    /* No probability above 0 becomes 0, which is "off". */
     spt_sample_row row = {.top_k = top_k,
-                          .top_p = (float)top_p,
+                          .top_p = top_p > 0 ? fmaxf((float)top_p, FLT_MIN) : 0,
                           .min_log = min_p > 0 ? (float)log(min_p) : -INFINITY};
     if (temperature > 0)
         row.scale = (float)fmin((double)spt_sample_one / temperature, 1e30);

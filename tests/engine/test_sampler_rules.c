@@ -76,6 +76,14 @@ static void test_greedy(void)
     const spt_logit_bias bias[] = {{5, 3.5f}, {1, -INFINITY}};
     o = (spt_sampling){.bias = bias, .n_bias = 2};
     CHECK_INT(token_of(&o, plain, NULL, 0), 5, "a bias lifts a token");
+    spt_logit_bias all[VOCAB];
+    for (int i = 0; i < VOCAB; i++)
+        all[i] = (spt_logit_bias){i, INFINITY};
+    o = (spt_sampling){.bias = all, .n_bias = VOCAB};
+    CHECK_INT(token_of(&o, plain, NULL, 0), 0, "all lifted: the lowest id");
+    for (int i = 0; i < VOCAB; i++)
+        all[i].bias = -INFINITY;
+    CHECK_INT(token_of(&o, plain, NULL, 0), -1, "all banned: refused");
 }
 
 static void test_filters(void)
@@ -95,6 +103,8 @@ static void test_filters(void)
     CHECK_INT(candidates_of(&o, &sum), 3, "and one more");
     o.temperature = 100;
     CHECK_INT(candidates_of(&o, &sum), 3, "temperature comes after top-p");
+    o = (spt_sampling){.temperature = 1, .top_p = 1e-300};
+    CHECK_INT(candidates_of(&o, &sum), 1, "a tiny top-p is not off");
     o = (spt_sampling){.temperature = 1, .min_p = 0.3};
     CHECK_INT(candidates_of(&o, &sum), 3, "min-p");
     o = (spt_sampling){.temperature = 1e-9};

@@ -242,7 +242,7 @@ static size_t sampling_rows(spt_run_options *o, spt_option *to, size_t n)
         {"top-k", 0, SPT_OPTION_INT, &o->top_k, "N",
          "of the k most probable tokens only (0: all)", 0, 1 << 24},
         {"top-p", 0, SPT_OPTION_NUMBER, &s->top_p, "P",
-         "of the fewest tokens that hold this probability (1)", 0, 1},
+         "of the fewest tokens that hold this probability (0 or 1: all)", 0, 1},
         {"min-p", 0, SPT_OPTION_NUMBER, &s->min_p, "P",
          "of tokens with this part of the best one's probability (0)", 0, 1},
         {"repeat-penalty", 0, SPT_OPTION_NUMBER, &s->repeat_penalty, "X",
