@@ -39,4 +39,10 @@ refused "a program that is not there" 127 "none" sim "$TMP/none"
 try sim /bin/true
 has "a program without CUDA" "$err" "used no CUDA driver"
 refused "nothing to run" 2 "PROGRAM" sim
+refused "nothing to run behind --" 2 "PROGRAM" sim --json --
+refused "a board that nobody knows" 2 "board 'nope': unknown" \
+    sim --board l40s,nope "$TMP/program"
+# shellcheck disable=SC2046
+try sim -- /bin/echo $(seq 200)
+is "a program takes any number of arguments" "$out" "$(seq -s " " 200)"
 tap_done

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "build.h"
 #include "commands.h"
 #include "files.h"
 #include "json.h"
@@ -49,6 +50,21 @@ static spt_status find_library(job *j, spt_error *err)
                     "no sim/libcuda.so.1 beside %.200s: expected one there, "
                     "make all builds it",
                     self);
+}
+
+/* Sim opens them in the program, where a wrong name would be its failure. */
+static spt_status check_boards(const char *names, spt_error *err)
+{
+    static spt_board board;
+    spt_gen *gen = NULL;
+    char *copy = spt_strdup(names), *rest = copy;
+    spt_status status = copy ? spt_gen_open(NULL, &gen, err)
+                             : spt_fail(err, SPT_E_MEMORY, "out of memory");
+    for (char *name; status == SPT_OK && (name = strsep(&rest, ","));)
+        status = spt_find_board(gen, NULL, name, &board, err);
+    spt_gen_close(gen);
+    spt_free(copy);
+    return status;
 }
 
 /* In the child: the environment, then the program. */
@@ -154,6 +170,8 @@ static spt_status run(job *j, int *code, spt_error *err)
 {
     cJSON *root = NULL;
     int status = 0;
+    if (j->board)
+        SPT_TRY(check_boards(j->board, err));
     SPT_TRY(find_library(j, err));
     snprintf(j->report, sizeof j->report, "/tmp/spectune-sim-XXXXXX");
     int file = mkstemp(j->report);
@@ -176,10 +194,41 @@ static spt_status run(job *j, int *code, spt_error *err)
     return result;
 }
 
+/* Which of the arguments is "--", or how many there are. */
+static int own_arguments(int argc, char **argv)
+{
+    int i = 1;
+    while (i < argc && strcmp(argv[i], "--") != 0)
+        i++;
+    return i < argc ? i : argc;
+}
+
+/* Runs the program: the operands before "--", then all that is behind it. */
+static spt_status run_arguments(job *j, const spt_texts *before, char **behind,
+                                int count, int *code, spt_error *err)
+{
+    size_t n = (size_t)before->count;
+    char **all = spt_calloc(n + (size_t)count + 1, sizeof *all);
+    if (!all)
+        return spt_fail(err, SPT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        all[i] = spt_strdup(before->values[i]);
+    for (int i = 0; i < count; i++)
+        all[n + (size_t)i] = behind[i];
+    j->argv = all;
+    spt_status status = run(j, code, err);
+    for (size_t i = 0; i < n; i++)
+        spt_free(all[i]);
+    spt_free(all);
+    return status;
+}
+
 int spt_cmd_sim(int argc, char **argv)
 {
     job j = {0};
-    spt_texts program = {0};
+    spt_texts before = {0};
+    int own = own_arguments(argc, argv);
+    int behind = own < argc ? argc - own - 1 : 0;
     const spt_option options[] = {
         {"board", 0, SPT_OPTION_TEXT, &j.board, "NAME|FILE.lua",
          "board that the program finds, or several (h100_sxm)", 0, 0},
@@ -195,7 +244,7 @@ int spt_cmd_sim(int argc, char **argv)
     const spt_usage usage = {
         .command = "spectune sim",
         .operands = "[--] PROGRAM [ARGUMENT...]",
-        .min_operands = 1,
+        .min_operands = behind == 0,
         .max_operands = SPT_LIST_MAX,
         .summary = "Runs a program on sim instead of a GPU, with checks, and "
                    "shows what its kernels did: reports, counters, modelled "
@@ -203,16 +252,11 @@ int spt_cmd_sim(int argc, char **argv)
         .options = options,
         .count = sizeof options / sizeof *options,
     };
-    int code = spt_options(&usage, argc, argv, &program);
+    int code = spt_options(&usage, own, argv, &before);
     if (code >= 0)
         return code;
-    char *arguments[SPT_LIST_MAX + 1] = {0};
-    for (int i = 0; i < program.count; i++)
-        arguments[i] = spt_strdup(program.values[i]);
-    j.argv = arguments;
     spt_error err = {0};
-    spt_status status = run(&j, &code, &err);
-    for (int i = 0; i < program.count; i++)
-        spt_free(arguments[i]);
+    spt_status status =
+        run_arguments(&j, &before, argv + argc - behind, behind, &code, &err);
     return status == SPT_OK ? code : spt_exit_error("spectune sim", &err);
 }
