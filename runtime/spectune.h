@@ -222,7 +222,8 @@ typedef struct spt_engine_options {
     /* The engine times its own steps (on a GPU; on sim with checks) and prefers
        those times to step_us. They are kept in this file, which is read first;
        one that is damaged, or for another chip, model, drafter or kernel, is
-       not used, and log says why. NULL: kept while the engine is open. */
+       not used, and log says why; a folder or a pipe is SPT_E_USAGE. NULL: kept
+       while the engine is open. */
     const char *step_times;
     spt_log log;
 } spt_engine_options;

@@ -109,12 +109,10 @@ static spt_status write_special(const char *path, const void *data, size_t size,
                            strerror(errno));
 }
 
-spt_status spt_file_write(const char *path, const void *data, size_t size,
+/* A new file beside it, then its name. */
+static spt_status replace(const char *path, const void *data, size_t size,
                           spt_error *err)
 {
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return write_special(path, data, size, err);
     spt_buf temp = {0};
     spt_buf_printf(&temp, "%s.XXXXXX", path);
     if (temp.failed)
@@ -136,6 +134,19 @@ spt_status spt_file_write(const char *path, const void *data, size_t size,
     if (status != SPT_OK)
         unlink(temp.data);
     spt_buf_free(&temp);
+    return status;
+}
+
+spt_status spt_file_write(const char *path, const void *data, size_t size,
+                          spt_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return write_special(path, data, size, err);
+    /* A link stays: what it leads to is replaced. */
+    char *real = realpath(path, NULL);
+    spt_status status = replace(real ? real : path, data, size, err);
+    free(real);
     return status;
 }
 

@@ -15,7 +15,8 @@
 spt_status spt_file_read(const char *path, size_t max_bytes, spt_buf *buf,
                          spt_error *err);
 
-/* Writes path whole (temporary file in the same folder, fsync, rename). */
+/* Writes path whole (temporary file in the same folder, fsync, rename). A link
+   stays; the file that it leads to is replaced. */
 spt_status spt_file_write(const char *path, const void *data, size_t size,
                           spt_error *err);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "draft_model.h"
+#include "files.h"
 #include "hash.h"
 #include "log.h"
 #include "mem.h"
@@ -50,7 +51,9 @@ spt_status spt_engine_open_times(spt_engine *e, spt_error *err)
         return SPT_OK;
     spt_status status =
         spt_step_times_read(path, &e->times_key, e->times, &why);
-    if (status != SPT_OK && status != SPT_E_IO)
+    if (status == SPT_E_USAGE)
+        return spt_fail(err, status, "%s", why.text);
+    if (status != SPT_OK && (status != SPT_E_IO || spt_file_exists(path)))
         spt_log_line(&e->options.log, "%s", why.text);
     return SPT_OK;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "json.h"
 #include "sealed.h"
@@ -212,6 +213,11 @@ static spt_status read_all(const cJSON *root, const char *path,
 spt_status spt_step_times_read(const char *path, const spt_step_key *key,
                                spt_step_times *t, spt_error *err)
 {
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return spt_fail(err, SPT_E_USAGE,
+                        "%s: is no file, expected one for times of steps",
+                        path);
     spt_buf text = {0};
     cJSON *root = NULL;
     spt_step_times *found = spt_calloc(1, sizeof *found);

@@ -63,7 +63,8 @@ bool spt_step_times_get(const spt_step_times *t, const spt_step_model *model,
 
 /*
  * Fills the table from a file. SPT_E_IO: there is none; SPT_E_FORMAT: it is
- * damaged or for something else. The table then stays as it was.
+ * damaged or for something else. SPT_E_USAGE: a folder, a pipe or a device. The
+ * table then stays as it was.
  */
 spt_status spt_step_times_read(const char *path, const spt_step_key *key,
                                spt_step_times *t, spt_error *err);

@@ -54,6 +54,8 @@ try run -m "$model" -p "$prompt" -n 3 --device sim --step-times "$TMP/steps"
 is "a damaged file of step times stops nothing" "$status" 0
 has "but is told of" "$err" "$TMP/steps: is damaged, or no spectune-steps-1"
 has "three without drafts do" "$err" " tokens/s (host time of sim, not a GPU's)"
+refused "a folder for step times" 2 "$TMP: is no file" \
+    run -m "$model" -p "$prompt" -n 3 --device sim --step-times "$TMP"
 refused "a seed of more than 64 bits" 2 "from 0 to 18446744073709551615" \
     run -m "$model" -p x --seed 18446744073709551616
 refused "a pack alone that is none" 2 "--pack-only: expected --pack DIR" \

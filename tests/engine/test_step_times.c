@@ -3,6 +3,7 @@
  * which file is believed, and that the chosen draft length goes by them.
  */
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "tiny_engine.h"
@@ -99,6 +100,21 @@ static void temporary(char *path)
         close(fd);
 }
 
+/* The file is kept elsewhere, and path leads there. */
+static void test_link(const char *path)
+{
+    char target[64];
+    struct stat info;
+    temporary(target);
+    CHECK(symlink(target, path) == 0, "a link");
+    CHECK_OK(spt_step_times_write(path, &key, &table, &err), &err, "written");
+    CHECK(lstat(path, &info) == 0 && S_ISLNK(info.st_mode), "stays one");
+    CHECK_OK(spt_step_times_read(target, &key, &other, &err), &err,
+             "and what it leads to has the times");
+    unlink(path);
+    unlink(target);
+}
+
 static void test_file(void)
 {
     char path[64];
@@ -128,6 +144,13 @@ static void test_file(void)
     unlink(path);
     CHECK_INT(spt_step_times_read(path, &key, &other, &err), SPT_E_IO,
               "no file");
+    CHECK(mkfifo(path, 0600) == 0 &&
+              spt_step_times_read(path, &key, &other, &err) == SPT_E_USAGE,
+          "a pipe is refused, not waited for");
+    unlink(path);
+    CHECK_INT(spt_step_times_read("/tmp", &key, &other, &err), SPT_E_USAGE,
+              "so is a folder");
+    test_link(path);
 }
 
 /* A process that writes is killed at any moment: the file is whole. */
