@@ -8,6 +8,7 @@
  * in between stays for him; one who comes too late finds none, and compiles.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,11 +112,12 @@ spt_status spt_cache_limit(uint64_t *bytes, spt_error *err)
     if (text) {
         static const char units[] = "KMG";
         char *end;
+        errno = 0;
         value = strtoull(text, &end, 10);
         const char *at = *end ? strchr(units, *end) : NULL;
         unit = at ? UINT64_C(1) << (10 * (at - units + 1)) : 1;
         if (strspn(text, "0123456789") == 0 || (*end && (!at || end[1])) ||
-            value > UINT64_MAX / unit)
+            errno == ERANGE || value > UINT64_MAX / unit)
             return spt_fail(err, SPT_E_USAGE,
                             "SPECTUNE_CACHE_LIMIT: '%.40s' is no size, "
                             "expected one like 500M or 2G, or 0 for no limit",

@@ -112,6 +112,8 @@ static void test_heads(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(spt_parse_heads(bad[i], &q, &kv, &err) == SPT_E_USAGE,
               "heads '%s' are refused", bad[i]);
+    spt_parse_heads("8/4294967304", &q, &kv, &err);
+    CHECK_HAS(err.text, "'8/4294967304' is not valid", "as they were given");
 }
 
 int main(void)

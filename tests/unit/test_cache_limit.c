@@ -161,6 +161,7 @@ static void test_limit(void)
         {"1GB", 0, false},
         {"-1", 0, false},
         {"99999999999G", 0, false},
+        {"18446744073709551616", 0, false},
     };
     uint64_t bytes = 0;
     unsetenv("SPECTUNE_CACHE_LIMIT");

@@ -425,7 +425,7 @@ spt_status spt_parse_heads(const char *text, int *q_heads, int *kv_heads,
     int64_t q = 0, kv = 0;
     if (!slash || !read_integer(text, (size_t)(slash - text), &q) ||
         !read_integer(slash + 1, strlen(slash + 1), &kv) || q < 1 || kv < 1 ||
-        q > 1024)
+        q > 1024 || kv > 1024)
         return spt_fail(err, SPT_E_USAGE,
                         "--heads: '%.40s' is not valid, expected Q/KV such "
                         "as 64/8, from 1/1 to 1024/1024",
