@@ -207,6 +207,8 @@ typedef struct spt_engine_options {
     bool pack_only; /* compile nothing */
     spt_activation_type dtype; /* of activations and KV */
     bool checks; /* sim reports what kernels do wrong; slow */
+    bool no_graphs; /* launch kernels one by one; else steps of a shape that
+                       comes again are CUDA graphs */
     int context; /* tokens of one session; 0 = the model's, at most 4096 */
     int sessions; /* stepped together; 0 = 1 */
     int kv_tokens; /* of the KV pool; 0 = sessions * context */
@@ -237,7 +239,8 @@ SPT_API spt_status spt_engine_open(const spt_engine_options *options,
 /* Sessions are closed before. NULL is fine. */
 SPT_API void spt_engine_close(spt_engine *engine);
 
-/* What an engine takes of the device, in bytes. */
+/* What an engine takes of the device, in bytes; without what the driver takes
+   for a context, code and graphs. */
 typedef struct spt_memory {
     uint64_t weights, kv, workspace; /* of the model */
     uint64_t drafter; /* all of it */

@@ -10,6 +10,7 @@ enum {
     DEFAULT_PAGE = 16,
     DEFAULT_CHUNK = 64,
     DEFAULT_DRAFT = 8,
+    GRAPHS = 32, /* draft lengths, batches, chunks of the context */
 };
 
 static const char DEFAULT_BOARD[] = "h100_sxm";
@@ -108,7 +109,8 @@ static spt_forward_limits limits_of(const spt_engine_options *o)
         .page_size = o->page_size,
         .dtype = o->dtype == SPT_TYPE_FP16 ? SPT_FP16 : SPT_BF16,
         .trees = o->draft.method != SPT_DRAFT_NONE && o->draft.branches > 1,
-        .histories = o->draft.method == SPT_DRAFT_NGRAM ? o->sessions : 0};
+        .histories = o->draft.method == SPT_DRAFT_NGRAM ? o->sessions : 0,
+        .graphs = o->no_graphs ? 0 : GRAPHS};
 }
 
 static void memory_of(const spt_forward_memory *m, spt_memory *memory)

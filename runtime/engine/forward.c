@@ -176,18 +176,31 @@ static spt_status make_angles(spt_forward *f, spt_error *err)
     return status;
 }
 
+/* Page-locked, as a graph that copies needs it. */
+static spt_status allocate_host(spt_forward *f, spt_error *err)
+{
+    size_t inputs = (size_t)f->sizes.input_ints * sizeof *f->inputs;
+    size_t choices =
+        (size_t)f->limits.sequences * FORWARD_CHOICE_INTS * sizeof *f->choices;
+    SPT_TRY(
+        forward_check(f, f->driver->cuMemAllocHost((void **)&f->inputs, inputs),
+                      "cuMemAllocHost", err));
+    return forward_check(
+        f, f->driver->cuMemAllocHost((void **)&f->choices, choices),
+        "cuMemAllocHost", err);
+}
+
 static spt_status fill(spt_forward *f, spt_error *err)
 {
     SPT_TRY(measure(f->model, &f->limits, &f->sizes, err));
     f->layers = spt_calloc((size_t)f->config->layers, sizeof *f->layers);
-    f->inputs = spt_calloc((size_t)f->sizes.input_ints, sizeof *f->inputs);
-    f->choices = spt_calloc((size_t)f->limits.sequences * FORWARD_CHOICE_INTS,
-                            sizeof *f->choices);
+    f->graphs = spt_calloc((size_t)f->limits.graphs + 1, sizeof *f->graphs);
     f->search =
         spt_calloc((size_t)f->limits.histories * FORWARD_SEARCH_INTS + 1,
                    sizeof *f->search);
-    if (!f->layers || !f->inputs || !f->choices || !f->search)
+    if (!f->layers || !f->graphs || !f->search)
         return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
+    SPT_TRY(allocate_host(f, err));
     SPT_TRY(forward_check(
         f, f->driver->cuStreamCreate(&f->stream, CU_STREAM_NON_BLOCKING),
         "cuStreamCreate", err));
@@ -233,6 +246,7 @@ void spt_forward_close(spt_forward *f)
 {
     if (!f)
         return;
+    forward_graphs_close(f);
     spt_kernel_set_close(f->kernels.set);
     for (int i = 0; i < SPT_FORWARD_BUFFERS; i++)
         if (f->buffer[i])
@@ -243,8 +257,11 @@ void spt_forward_close(spt_forward *f)
     if (f->stream)
         f->driver->cuStreamDestroy(f->stream);
     spt_free(f->layers);
-    spt_free(f->inputs);
-    spt_free(f->choices);
+    if (f->inputs)
+        f->driver->cuMemFreeHost(f->inputs);
+    if (f->choices)
+        f->driver->cuMemFreeHost(f->choices);
+    spt_free(f->graphs);
     spt_free(f->search);
     spt_free(f);
 }

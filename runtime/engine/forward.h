@@ -27,6 +27,7 @@ typedef struct spt_forward_limits {
     spt_dtype dtype; /* of activations and KV */
     bool trees; /* draft blocks may be trees */
     int histories; /* texts that n-gram drafts are searched in; 0 = none */
+    int graphs; /* shapes of passes kept as CUDA graphs; 0 = no graphs */
 } spt_forward_limits;
 
 /* Where kernels come from: a pack, or templates and a compiler. */

@@ -49,6 +49,17 @@ typedef struct forward_kernels {
     forward_attention attention[2][2]; /* [tree][window] */
 } forward_kernels;
 
+/* What the launches of a pass depend on, beside the inputs. */
+typedef struct forward_shape {
+    int items, tokens, rows, max_tokens, page_stride, chunks, tree;
+} forward_shape;
+
+typedef struct forward_graph {
+    forward_shape shape;
+    uint64_t used; /* the last turn; 0 = the entry is empty */
+    CUgraphExec exec; /* NULL: it came once so far */
+} forward_graph;
+
 struct spt_forward {
     spt_forward_source source;
     const spt_driver *driver;
@@ -66,6 +77,8 @@ struct spt_forward {
     int32_t *choices; /* and of the choices */
     int32_t *search; /* and of the search in texts */
     float *tap; /* or NULL */
+    forward_graph *graphs; /* (limits.graphs) */
+    uint64_t graph_turn;
     CUevent clock[2]; /* start and stop; NULL until they are used */
 };
 
@@ -124,6 +137,17 @@ spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
                           spt_error *err);
 void forward_choose_read(const spt_forward *f, const spt_forward_item *items,
                          int count, const forward_choosing *c);
+
+/* What enqueues a pass. */
+typedef struct forward_work {
+    spt_status (*enqueue)(void *user, spt_error *err);
+    void *user;
+} forward_work;
+
+/* forward_graph.c: enqueues the work, or the graph that it was before. */
+spt_status forward_graph_run(spt_forward *f, const forward_shape *shape,
+                             const forward_work *work, spt_error *err);
+void forward_graphs_close(spt_forward *f);
 
 /* "what: CUDA error" */
 spt_status forward_check(const spt_forward *f, CUresult result,

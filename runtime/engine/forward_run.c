@@ -24,8 +24,12 @@ typedef struct pass {
     int count, tokens, logits;
     int page_stride;
     bool tree; /* one of the short items has a tree */
+    size_t ints; /* of the inputs */
+    int64_t max_kv;
+    int max_tokens; /* of an item */
     CUdeviceptr ids, q_start, kv_len, pages, tree_bits, gather;
     forward_choosing choosing;
+    float *logits_to; /* the caller's */
 } pass;
 
 /* Items that attention takes together. */
@@ -48,13 +52,15 @@ int32_t *forward_write_ints(forward_writer *w, int count, CUdeviceptr *device)
     return host;
 }
 
-static int items_page_stride(const spt_forward_item *items, int count)
+/* Pages of as many whole chunks as the longest item needs: rarely another. */
+static int page_stride(const pass *p)
 {
-    int most = 1;
-    for (int i = 0; i < count; i++)
-        if (items[i].sequence->n_pages > most)
-            most = items[i].sequence->n_pages;
-    return most;
+    const spt_forward_limits *l = &p->f->limits;
+    int64_t chunks = (p->max_kv + FORWARD_CHUNK - 1) / FORWARD_CHUNK;
+    int64_t tokens = chunks * FORWARD_CHUNK;
+    if (tokens > l->context)
+        tokens = l->context;
+    return (int)((tokens + l->page_size - 1) / l->page_size);
 }
 
 static void write_item(const pass *p, int i, int token, int32_t *ids,
@@ -78,7 +84,7 @@ static int gather_rows(const pass *p, int i, const int32_t *q_start,
     return rows;
 }
 
-static spt_status write_inputs(pass *p, spt_error *err)
+static void write_inputs(pass *p)
 {
     spt_forward *f = p->f;
     forward_writer w = {f->inputs, buffer(p, SPT_FORWARD_INPUTS), 0};
@@ -108,11 +114,17 @@ static spt_status write_inputs(pass *p, spt_error *err)
         row +=
             p->items[i].sample ? 0 : gather_rows(p, i, q_start, gather + row);
     forward_choose_write(p->items, p->count, &w, &p->choosing);
-    return forward_check(f,
-                         f->driver->cuMemcpyHtoDAsync(w.device, w.host,
-                                                      w.at * sizeof *w.host,
-                                                      f->stream),
-                         "copy of inputs", err);
+    p->ints = w.at;
+}
+
+static spt_status send_inputs(const pass *p, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    return forward_check(
+        f,
+        f->driver->cuMemcpyHtoDAsync(buffer(p, SPT_FORWARD_INPUTS), f->inputs,
+                                     p->ints * sizeof *f->inputs, f->stream),
+        "copy of inputs", err);
 }
 
 static spt_status embed(const pass *p, spt_error *err)
@@ -385,7 +397,7 @@ static spt_status tap(const pass *p, int layer, spt_error *err)
 }
 
 /* Logits of the rows that are not drawn from on the device. */
-static spt_status copy_logits(const pass *p, float *logits, spt_error *err)
+static spt_status copy_logits(const pass *p, spt_error *err)
 {
     const spt_forward *f = p->f;
     size_t vocab = (size_t)f->config->vocab;
@@ -396,12 +408,12 @@ static spt_status copy_logits(const pass *p, float *logits, spt_error *err)
     return forward_check(
         f,
         f->driver->cuMemcpyDtoHAsync(
-            logits, buffer(p, SPT_FORWARD_LOGITS) + first * sizeof *logits,
-            count * sizeof *logits, f->stream),
+            p->logits_to, buffer(p, SPT_FORWARD_LOGITS) + first * sizeof(float),
+            count * sizeof(float), f->stream),
         "copy of logits", err);
 }
 
-static spt_status run_head(const pass *p, float *logits, spt_error *err)
+static spt_status run_head(const pass *p, spt_error *err)
 {
     const spt_forward *f = p->f;
     CUdeviceptr final = buffer(p, SPT_FORWARD_FINAL);
@@ -413,13 +425,14 @@ static spt_status run_head(const pass *p, float *logits, spt_error *err)
     SPT_TRY(norm(p, f->kernels.norm_gather, args, p->logits, err));
     SPT_TRY(linear(p, &f->head, final, (result){out, 0, f->config->vocab, 4},
                    p->logits, err));
-    SPT_TRY(copy_logits(p, logits, err));
+    SPT_TRY(copy_logits(p, err));
     return p->choosing.blocks ? forward_choose(f, &p->choosing, err) : SPT_OK;
 }
 
 /* What came back; the device is done. */
-static void take_results(const pass *p, float *logits)
+static void take_results(const pass *p)
 {
+    float *logits = p->logits_to;
     const spt_forward *f = p->f;
     double cap = f->config->final_softcap;
     size_t vocab = (size_t)f->config->vocab;
@@ -429,32 +442,65 @@ static void take_results(const pass *p, float *logits)
     forward_choose_read(f, p->items, p->count, &p->choosing);
 }
 
-spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
-                           int count, float *logits, spt_error *err)
+static spt_status enqueue(void *user, spt_error *err)
 {
-    pass p = {.f = f,
-              .items = items,
-              .count = count,
-              .page_stride = items_page_stride(items, count)};
+    const pass *p = user;
+    const spt_forward *f = p->f;
+    SPT_TRY(send_inputs(p, err));
+    SPT_TRY(embed(p, err));
+    SPT_TRY(norm_residual(p, f->layers[0].attn_norm, err));
+    for (int i = 0; i < f->config->layers; i++) {
+        SPT_TRY(attention_sublayer(p, i, err));
+        SPT_TRY(ffn_sublayer(p, i, err));
+        SPT_TRY(tap(p, i, err));
+    }
+    return p->logits ? run_head(p, err) : SPT_OK;
+}
+
+/* Steps that write: short items, and no memory of the caller's is touched. */
+static bool repeats(const pass *p)
+{
+    return p->f->limits.graphs > 0 && !p->f->tap && p->logits > 0 &&
+           p->choosing.rows == p->logits && p->max_tokens <= SPT_DRAFT_NODES;
+}
+
+static pass make_pass(spt_forward *f, const spt_forward_item *items, int count)
+{
+    pass p = {.f = f, .items = items, .count = count};
     for (int i = 0; i < count; i++) {
+        int64_t kv = items[i].sequence->n_kv + items[i].count;
         p.tokens += items[i].count;
         p.logits += items[i].logits;
         p.tree = p.tree || items[i].tree;
+        p.max_kv = kv > p.max_kv ? kv : p.max_kv;
+        if (items[i].count > p.max_tokens)
+            p.max_tokens = items[i].count;
     }
+    p.page_stride = page_stride(&p);
+    return p;
+}
+
+spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
+                           int count, float *logits, spt_error *err)
+{
+    pass p = make_pass(f, items, count);
     if (!p.tokens)
         return SPT_OK;
-    SPT_TRY(write_inputs(&p, err));
-    SPT_TRY(embed(&p, err));
-    SPT_TRY(norm_residual(&p, f->layers[0].attn_norm, err));
-    for (int i = 0; i < f->config->layers; i++) {
-        SPT_TRY(attention_sublayer(&p, i, err));
-        SPT_TRY(ffn_sublayer(&p, i, err));
-        SPT_TRY(tap(&p, i, err));
-    }
-    if (p.logits)
-        SPT_TRY(run_head(&p, logits, err));
+    p.logits_to = logits;
+    write_inputs(&p);
+    const forward_work work = {enqueue, &p};
+    const forward_shape shape = {
+        .items = count,
+        .tokens = p.tokens,
+        .rows = p.logits,
+        .max_tokens = p.max_tokens,
+        .page_stride = p.page_stride,
+        .chunks = (int)((p.max_kv + FORWARD_CHUNK - 1) / FORWARD_CHUNK),
+        .tree = p.tree};
+    SPT_TRY(repeats(&p) ? forward_graph_run(f, &shape, &work, err)
+                        : enqueue(&p, err));
     SPT_TRY(forward_check(f, f->driver->cuStreamSynchronize(f->stream),
                           "forward pass", err));
-    take_results(&p, logits);
+    take_results(&p);
     return SPT_OK;
 }

@@ -276,6 +276,8 @@ static size_t device_rows(spt_run_options *o, spt_option *to, size_t n)
          "tokens of a KV page (16)", 1, 4096},
         {"prefill-chunk", 0, SPT_OPTION_INT, &o->chunk, "N",
          "prompt tokens of one step (64)", 1, 4096},
+        {"no-graphs", 0, SPT_OPTION_FLAG, &o->engine.no_graphs, NULL,
+         "launch kernels one by one, not as CUDA graphs", 0, 0},
         {"checks", 0, SPT_OPTION_FLAG, &o->engine.checks, NULL,
          "sim checks every access; slow", 0, 0},
     };
