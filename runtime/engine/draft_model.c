@@ -38,6 +38,8 @@ typedef struct lane {
     int node; /* last drafted node of the path, 0 = the anchor */
     int depth;
     bool busy;
+    spt_sample_row row; /* how the device draws its next token */
+    spt_forward_choice choice; /* which it was */
 } lane;
 
 static spt_forward_limits limits_of(const spt_draft_model_options *o)
@@ -53,7 +55,8 @@ static spt_forward_limits limits_of(const spt_draft_model_options *o)
                                 .context = context,
                                 .pages = o->sessions * pages,
                                 .page_size = o->page_size,
-                                .dtype = o->fp16 ? SPT_FP16 : SPT_BF16};
+                                .dtype = o->fp16 ? SPT_FP16 : SPT_BF16,
+                                .graphs = o->graphs};
 }
 
 static void close_model(void *drafter)
@@ -169,6 +172,19 @@ static spt_status start(draft_model *m, lane *l, spt_draft_request *r,
     return SPT_OK;
 }
 
+/*
+ * Whether the device draws the lane's next token, and how. The host does where
+ * it has to know what a draft was drawn from, or the next best tokens, and
+ * where not every token is the target's.
+ */
+static bool draws_on_device(const draft_model *m, lane *l)
+{
+    const spt_draft_request *r = l->request;
+    return m->map.same && !r->sample && r->branches <= 1 &&
+           spt_forward_chooses(m->forward) &&
+           spt_sampler_row(l->state->sampler, r->count + l->depth, &l->row);
+}
+
 /* Hides what the target has no token for. */
 static void mask(const draft_model *m, float *logits)
 {
@@ -210,7 +226,26 @@ static void add_siblings(const draft_model *m, lane *l, const float *logits,
                           target_token(m, top[i].token), NULL);
 }
 
-/* One more token of the path from the lane's logits. */
+/* One more token of the path; what it was drawn from, where that matters. */
+static spt_status add_token(draft_model *m, lane *l, int32_t token,
+                            spt_error *err)
+{
+    spt_draft_request *r = l->request;
+    l->node = spt_draft_add(r->draft, l->node, target_token(m, token), NULL);
+    l->busy = l->node >= 0 && ++l->depth < r->want;
+    return l->busy ? spt_sequence_append(&l->state->sequence, &token, 1, err)
+                   : SPT_OK;
+}
+
+/* The token that the device has drawn; none: the lane stops. */
+static spt_status grow_by_choice(draft_model *m, lane *l, spt_error *err)
+{
+    int32_t token = l->choice.count > 0 ? l->choice.token[0] : -1;
+    l->busy = token >= 0;
+    return l->busy ? add_token(m, l, token, err) : SPT_OK;
+}
+
+/* The same from the lane's logits, with all that the host is for. */
 static spt_status grow(draft_model *m, lane *l, float *logits, spt_error *err)
 {
     spt_draft_request *r = l->request;
@@ -225,13 +260,12 @@ static spt_status grow(draft_model *m, lane *l, float *logits, spt_error *err)
     double u = n > 1 ? spt_random(r->sampling->seed, position, use) : 0;
     int32_t token = spt_pick(c, n, u);
     int parent = l->node;
-    l->node = spt_draft_add(r->draft, parent, target_token(m, token), NULL);
-    l->busy = l->node >= 0 && ++l->depth < r->want;
+    SPT_TRY(add_token(m, l, token, err));
     if (l->node >= 0 && r->sample)
         SPT_TRY(remember(m, l, l->node, c, n, err));
     if (l->node >= 0 && r->branches > 1)
         add_siblings(m, l, logits, parent);
-    return l->busy ? spt_sequence_append(q, &token, 1, err) : SPT_OK;
+    return SPT_OK;
 }
 
 /* What busy lanes feed in one pass; lanes that find no room stop. */
@@ -260,6 +294,10 @@ static int make_items(draft_model *m, lane *lanes, int count, int *who)
                                .tokens = fed,
                                .count = feed,
                                .logits = q->n_kv + feed == q->n_tokens};
+        if (m->items[n].logits && draws_on_device(m, &lanes[i])) {
+            m->items[n].sample = &lanes[i].row;
+            m->items[n].choice = &lanes[i].choice;
+        }
         who[n++] = i;
         fed += feed;
         room -= feed;
@@ -288,6 +326,10 @@ static spt_status draft(void *drafter, spt_draft_request *requests, int count,
             spt_sequence_keep(&l->state->sequence, m->items[i].count);
             if (!m->items[i].logits)
                 continue;
+            if (m->items[i].sample) {
+                status = grow_by_choice(m, l, err);
+                continue;
+            }
             status = grow(m, l, logits, err);
             logits += m->vocab;
         }

@@ -21,6 +21,7 @@ typedef struct spt_draft_model_options {
     int sessions, context; /* as the target's engine has them */
     int prefill_chunk, page_size;
     bool fp16;
+    int graphs; /* spt_forward_limits */
 } spt_draft_model_options;
 
 spt_status spt_draft_model_open(const spt_forward_source *source,

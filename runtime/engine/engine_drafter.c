@@ -3,7 +3,7 @@
 #include "draft_ngram.h"
 #include "session_int.h"
 
-enum { DEFAULT_MIN_MATCH = 2, DEFAULT_MAX_MATCH = 8 };
+enum { DEFAULT_MIN_MATCH = 2, DEFAULT_MAX_MATCH = 8, GRAPHS = 8 };
 
 static spt_status open_ngram(spt_engine *e, spt_error *err)
 {
@@ -25,7 +25,8 @@ static spt_draft_model_options model_options(const spt_engine_options *o)
                                      .context = o->context,
                                      .prefill_chunk = o->prefill_chunk,
                                      .page_size = o->page_size,
-                                     .fp16 = o->dtype == SPT_TYPE_FP16};
+                                     .fp16 = o->dtype == SPT_TYPE_FP16,
+                                     .graphs = o->no_graphs ? 0 : GRAPHS};
 }
 
 static spt_status open_model(spt_engine *e, const spt_forward_source *source,
