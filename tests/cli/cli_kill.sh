@@ -12,7 +12,11 @@ mkdir -p "$HOME"
 job=(run -m "$model" -c 64 -n 12 --device sim --spec-type ngram
     -p "Count: one, two, three, one, two, three, one, two,")
 
-kept() { (cd "$TMP" && find home cache -type f -exec sha256sum {} + | sort -k 2); }
+# Not what was being written: NAME.KIND.XXXXXX, swept by a later run.
+kept() {
+    (cd "$TMP" && find home cache -type f ! -name '*.*.*' -exec sha256sum {} + |
+        sort -k 2)
+}
 
 # soon COMMAND...: until it holds; false when the killed-to-be ends before.
 soon() {
@@ -87,7 +91,7 @@ kill -9 "$pid"
 wait "$pid" 2>/dev/null
 exec 3>&-
 kept >"$TMP/now"
-comm -23 "$TMP/whole" "$TMP/now" | cmp -s - /dev/null
+! grep -vxFf "$TMP/now" "$TMP/whole"
 ok "killed, it has lost no kernel"
 kept >"$TMP/whole"
 same "a server killed"
