@@ -45,4 +45,17 @@ refused "a board that nobody knows" 2 "board 'nope': unknown" \
 # shellcheck disable=SC2046
 try sim -- /bin/echo $(seq 200)
 is "a program takes any number of arguments" "$out" "$(seq -s " " 200)"
+
+# shellcheck disable=SC2016
+"$SPECTUNE" sim -- sh -c 'echo $$ >"$0"; exec sleep 60' "$TMP/child" \
+    2>"$TMP/stopped" &
+stopped=$!
+until [ -s "$TMP/child" ]; do sleep 0.05; done
+read -r child <"$TMP/child"
+kill -TERM "$stopped"
+wait "$stopped"
+is "who stops spectune stops the program" "$?" 143
+! kill -0 "$child" 2>"$TMP/gone"
+ok "which runs no more"
+has "and leaves nothing to report" "$(cat "$TMP/stopped")" "nothing to report"
 tap_done

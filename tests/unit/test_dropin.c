@@ -71,6 +71,15 @@ int main(void)
     CHECK_INT(get_name(name, sizeof(name), 0), CUDA_SUCCESS, "a device");
     CHECK_HAS(name, "A100", "of the board that was asked for");
 
+    CUcontext ctx = NULL, seen = NULL;
+    CUresult (*create)(CUcontext *, unsigned, CUdevice) =
+        (CUresult(*)(CUcontext *, unsigned, CUdevice))call("cuCtxCreate_v2");
+    CUresult (*get_current)(CUcontext *) =
+        (CUresult(*)(CUcontext *))call("cuCtxGetCurrent");
+    CHECK_INT(create(&ctx, 0, 0), CUDA_SUCCESS, "contexts of CUDA 12's form");
+    CHECK_INT(get_current(&seen), CUDA_SUCCESS, "are made");
+    CHECK(ctx && seen == ctx, "and current");
+
     CUresult (*missing)(void) =
         (CUresult(*)(void))call("cuMulticastGetGranularity");
     CHECK_INT(told(missing, text, sizeof(text)), CUDA_ERROR_NOT_SUPPORTED,

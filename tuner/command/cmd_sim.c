@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,17 +87,42 @@ static void become_program(const job *j)
     _exit(127);
 }
 
+/* Whoever stops this program means the one that it runs: 0 while none does. */
+static volatile sig_atomic_t running;
+
+static void pass_on(int signal)
+{
+    if (running)
+        kill(running, signal);
+}
+
+/* Signals in between wait, so that none is lost before the child is known. */
 static spt_status run_program(const job *j, int *status, spt_error *err)
 {
+    static const int passed[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+        sigaddset(&held, passed[i]);
     fflush(NULL);
+    sigprocmask(SIG_BLOCK, &held, &before);
     pid_t child = fork();
-    if (child < 0)
-        return spt_fail(err, SPT_E_IO, "fork: %s", strerror(errno));
-    if (!child)
+    if (child == 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
         become_program(j);
+    }
+    int failed = errno;
+    running = child > 0 ? child : 0;
+    for (size_t i = 0; child > 0 && i < sizeof passed / sizeof *passed; i++)
+        sigaction(passed[i], &act, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (child < 0)
+        return spt_fail(err, SPT_E_IO, "fork: %s", strerror(failed));
     while (waitpid(child, status, 0) < 0)
         if (errno != EINTR)
             return spt_fail(err, SPT_E_IO, "wait: %s", strerror(errno));
+    running = 0;
     return SPT_OK;
 }
 

@@ -47,6 +47,15 @@
 #include "driver.def"
 #undef SPT_DRIVER_CALL
 
+/* The form of cuCtxCreate that programs made for CUDA 12 and older link to. */
+#undef cuCtxCreate_v2
+__attribute__((visibility("default"))) CUresult
+cuCtxCreate_v2(CUcontext *ctx, unsigned flags, CUdevice device);
+CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned flags, CUdevice device)
+{
+    return sim_cuCtxCreate_v4(ctx, NULL, flags, device);
+}
+
 /*
  * A call that is missing: its name to the one function that says so.
  */
