@@ -19,15 +19,20 @@ get() {
     exec 3>&-
 }
 
-"$SPECTUNE" serve -m "$model" -c 64 --parallel 1 --device sim --port 0 \
-    >"$TMP/out" 2>"$TMP/err" &
-pid=$!
-for _ in $(seq 1800); do
-    port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$TMP/out")
-    [ -z "$port" ] || break
-    kill -0 "$pid" 2>/dev/null || break
-    sleep 0.1
-done
+# started OPTION...: a server in the background, when it listens.
+started() {
+    "$SPECTUNE" serve -m "$model" -c 64 --parallel 1 --device sim --port 0 \
+        "$@" >"$TMP/out" 2>"$TMP/err" &
+    pid=$!
+    for _ in $(seq 1800); do
+        port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$TMP/out")
+        [ -z "$port" ] || break
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.1
+    done
+}
+
+started
 has "a server says where it is" "$(cat "$TMP/out")" \
     "SmolLM2-135M-Instruct.Q4_1 is served at http://127.0.0.1:"
 has "it is well" "$(get /health)" '{"status":"ok"}'
@@ -37,5 +42,25 @@ refused "a port that is taken" 1 "port $port: cannot listen" \
 kill -TERM "$pid"
 wait "$pid"
 is "a signal ends it" "$?" 0
+
+# drafted OPTION...: how many tokens were drafted for one answer of twelve.
+drafted() {
+    started -md "$model" "$@"
+    local body='{"prompt": "Once upon a time", "max_tokens": 12}'
+    exec 3<>"/dev/tcp/127.0.0.1/$port"
+    printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s' \
+        ${#body} "$body" >&3
+    cat <&3 >"$TMP/answer"
+    exec 3>&-
+    get /metrics | sed -n 's/^vllm:spec_decode_num_draft_tokens_total{.*} //p'
+    kill -TERM "$pid"
+    wait "$pid"
+}
+fixed=$(drafted --draft-length 4)
+[ "${fixed%.*}" -ge 8 ]
+ok "a draft as large as its target drafts where it is told to ($fixed)"
+free=$(drafted)
+[ -n "$free" ] && [ "${free%.*}" -lt 4 ]
+ok "and stops where the time model says that it cannot pay ($free)"
 
 tap_done

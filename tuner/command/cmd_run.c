@@ -194,23 +194,11 @@ static void log_line(void *user, const char *text)
     fprintf(stderr, "%s\n", text);
 }
 
-/* Where the time model has no answer drafts have their full length. */
-static void open_times(run *r)
-{
-    spt_error why;
-    spt_engine_options *o = &r->options.engine;
-    r->has_times = spt_run_times_open(&r->times, o, &why) == SPT_OK;
-    if (r->has_times) {
-        o->step_us = spt_run_times_us;
-        o->step_user = &r->times;
-    }
-}
-
 static spt_status go(run *r, spt_error *err)
 {
     double start = now();
     SPT_TRY(read_prompt(r, err));
-    open_times(r);
+    r->has_times = spt_run_times_attach(&r->times, &r->options.engine);
     r->options.engine.log.line = log_line;
     SPT_TRY(spt_engine_open(&r->options.engine, &r->engine, err));
     r->open_s = now() - start;

@@ -7,12 +7,14 @@
 
 #include "commands.h"
 #include "run_options.h"
+#include "run_times.h"
 #include "serve.h"
 
 typedef struct command {
     spt_run_options options;
     const char *host, *alias;
     int64_t port, sessions, queue;
+    spt_run_times times;
     char model[256]; /* its name when no alias is given */
 } command;
 
@@ -66,17 +68,12 @@ static void block_signals(sigset_t *set)
     signal(SIGPIPE, SIG_IGN);
 }
 
-static spt_status run(command *c, spt_error *err)
+/* Serves on the engine until a signal comes. */
+static spt_status serve_until(const command *c, spt_engine *engine,
+                              const sigset_t *signals, spt_error *err)
 {
-    sigset_t signals;
     spt_serve *serve = NULL;
-    spt_engine *engine = NULL;
     int which;
-    SPT_TRY(spt_serve_check_host(c->host, err));
-    block_signals(&signals);
-    c->options.engine.sessions = (int)c->sessions;
-    c->options.engine.log = (spt_log){log_line, NULL};
-    SPT_TRY(spt_engine_open(&c->options.engine, &engine, err));
     const spt_serve_options options = {
         .engine = engine,
         .host = c->host,
@@ -87,16 +84,31 @@ static spt_status run(command *c, spt_error *err)
         .session = c->options.session,
         .log = c->options.engine.log,
     };
-    spt_status status = spt_serve_start(&options, &serve, err);
-    if (status == SPT_OK) {
-        bool v6 = strchr(c->host, ':') != NULL;
-        printf("%s is served at http://%s%s%s:%d\n", options.model,
-               v6 ? "[" : "", c->host, v6 ? "]" : "", spt_serve_port(serve));
-        fflush(stdout);
-        sigwait(&signals, &which);
-        spt_serve_stop(serve);
-    }
+    SPT_TRY(spt_serve_start(&options, &serve, err));
+    bool v6 = strchr(c->host, ':') != NULL;
+    printf("%s is served at http://%s%s%s:%d\n", options.model, v6 ? "[" : "",
+           c->host, v6 ? "]" : "", spt_serve_port(serve));
+    fflush(stdout);
+    sigwait(signals, &which);
+    spt_serve_stop(serve);
+    return SPT_OK;
+}
+
+static spt_status run(command *c, spt_error *err)
+{
+    sigset_t signals;
+    spt_engine *engine = NULL;
+    SPT_TRY(spt_serve_check_host(c->host, err));
+    block_signals(&signals);
+    c->options.engine.sessions = (int)c->sessions;
+    c->options.engine.log = (spt_log){log_line, NULL};
+    bool timed = spt_run_times_attach(&c->times, &c->options.engine);
+    spt_status status = spt_engine_open(&c->options.engine, &engine, err);
+    if (status == SPT_OK)
+        status = serve_until(c, engine, &signals, err);
     spt_engine_close(engine);
+    if (timed)
+        spt_run_times_close(&c->times);
     return status;
 }
 

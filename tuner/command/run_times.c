@@ -120,3 +120,13 @@ spt_run_cost spt_run_times_cost(spt_run_times *t, const spt_session_stats *s,
                               s->tokens ? all / (double)s->tokens : 0,
                           .plain_us_per_token = plain};
 }
+
+bool spt_run_times_attach(spt_run_times *times, spt_engine_options *options)
+{
+    spt_error why;
+    if (spt_run_times_open(times, options, &why) != SPT_OK)
+        return false;
+    options->step_us = spt_run_times_us;
+    options->step_user = times;
+    return true;
+}

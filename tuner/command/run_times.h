@@ -29,6 +29,12 @@ void spt_run_times_close(spt_run_times *times);
 /* Microseconds of a step; the engine's step_us, user is spt_run_times. */
 double spt_run_times_us(void *user, int batch, int context, int draft_length);
 
+/*
+ * Opens times for what the options name and has the engine choose by them;
+ * false where the model's shape is unknown: drafts have their full length.
+ */
+bool spt_run_times_attach(spt_run_times *times, spt_engine_options *options);
+
 /* What the steps of a session cost, and would have cost without drafts. */
 typedef struct spt_run_cost {
     double us_per_token, plain_us_per_token;

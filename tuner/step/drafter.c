@@ -146,7 +146,7 @@ static void shape_own_layers(spt_drafter *d, const spt_target *t)
                  layer, d->rank > 0 ? ", serial head of rank 256" : "");
         break;
     default:
-        snprintf(d->shape, sizeof d->shape, "lookup on the host, no weights");
+        snprintf(d->shape, sizeof d->shape, "lookup in the text, no weights");
         break;
     }
 }

@@ -29,7 +29,7 @@ typedef struct spt_drafter {
     double rank; /* DSPARK: of the serial head */
 } spt_drafter;
 
-/* An n-gram lookup for one sequence on the host. Assumed. */
+/* An n-gram lookup for one sequence, on host or device. Assumed. */
 #define SPT_LOOKUP_US 2.0
 
 /* Index of a method by name, or -1; their names in one text. */
