@@ -83,8 +83,21 @@ if [ -x "$build/bench/bench_linear" ]; then
     "$build/bench/bench_linear"
 fi
 
-# Acceptance of drafts by kind of prompt.
+# The engine: tokens/s are sim's, on this host; times of a GPU are modelled.
 model=deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
+if [ -e "$model" ]; then
+    printf '\ndecode at D = 0, 48 tokens\n'
+    "$program" run -m "$model" --device sim --board h200_sxm -c 256 -n 48 \
+        -p "The history of the Roman empire begins" 2>&1 >"$folder/text" |
+        grep -E '^(answer|modelled)'
+    for preset in llama-3.1-8b qwen3-8b qwen3-32b; do
+        "$program" why --board h200_sxm --model "$preset" |
+            awk -v name="$preset" '$1 == "verify" {
+                print "modelled for h200_sxm: " name " " $2, $3 " per token" }'
+    done
+fi
+
+# Acceptance of drafts by kind of prompt.
 if [ -e "$model" ] && command -v python3 >/dev/null; then
     printf '\nacceptance on SmolLM2-135M, 24 tokens of one prompt of each kind\n'
     python3 tests/bench/acceptance.py "$program" "$model" 24 1
