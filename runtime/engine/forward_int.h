@@ -125,9 +125,12 @@ typedef struct forward_choosing {
 /* What the device writes of a block: path, text, count. */
 enum { FORWARD_CHOICE_INTS = 2 * SPT_TREE_NODES + 1 };
 
-/* Of a search in a text: start (64 bits), length and want; drafts, count and
-   the size of the match. */
-enum { FORWARD_SEARCH_INTS = 4 + SPT_TREE_NODES + 2 };
+/* Ints of a search in a text: start (64 bits), length and want to the device;
+   drafts, their count and the size of the match from it. */
+enum {
+    FORWARD_SEARCH_IN = 4,
+    FORWARD_SEARCH_INTS = FORWARD_SEARCH_IN + SPT_TREE_NODES + 2
+};
 
 /* forward_choose.c: writes what the kernels read; enqueues them and the copy
    of the choices; when that is done, hands them to the items. */

@@ -5,9 +5,7 @@
 #include "forward_int.h"
 #include "ngram.h"
 
-/* Ints per search: start (64 bits), length, want to the device; draft, count
-   and match from it. */
-enum { SEARCH_IN = 4, DRAFTS = SPT_TREE_NODES };
+enum { DRAFTS = SPT_TREE_NODES };
 
 static spt_status send_text(const spt_forward *f, const spt_forward_search *s,
                             spt_error *err)
@@ -58,10 +56,10 @@ spt_status spt_forward_ngram(spt_forward *f, const spt_ngram_rule *rule,
 {
     const spt_driver *d = f->driver;
     CUdeviceptr in = f->buffer[SPT_FORWARD_SEARCH];
-    size_t in_bytes = (size_t)n * SEARCH_IN * sizeof(int32_t);
+    size_t in_bytes = (size_t)n * FORWARD_SEARCH_IN * sizeof(int32_t);
     size_t out_bytes = (size_t)n * (DRAFTS + 1) * sizeof(int32_t);
     CUdeviceptr out = in + in_bytes;
-    int32_t *back = f->search + n * SEARCH_IN;
+    int32_t *back = f->search + n * FORWARD_SEARCH_IN;
     CUdeviceptr ints = (CUdeviceptr)n * sizeof(int32_t);
     const spt_ngram_args args = {.tokens = f->buffer[SPT_FORWARD_HISTORIES],
                                  .start = in,

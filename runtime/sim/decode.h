@@ -121,6 +121,9 @@ extern const sim_handler sim_flow_header, sim_flow_next, sim_flow_guard,
     sim_flow_ret, sim_flow_exit, sim_flow_trap, sim_flow_barrier,
     sim_flow_warp_sync, sim_flow_sync, sim_flow_sync_full, sim_flow_nop,
     sim_flow_special, sim_flow_nanosleep;
+
+/* engine_special.c: whether a special register changes while a warp runs. */
+bool sim_special_of_clock(uint32_t special);
 /* engine_warp.c: shfl, vote, match, redux, elect, activemask; NULL: none. */
 sim_op sim_warp_op(const ptx_insn *insn);
 /* engine_move.c: mov of vectors and predicates, selp of them, cvta; NULL. */

@@ -104,26 +104,11 @@ static uint32_t address_slot(sim_decoder *d, uint32_t var, int64_t offset,
                          width);
 }
 
-static bool is_dynamic(uint32_t special)
-{
-    switch (special) {
-    case PTX_SPECIAL_CLOCK:
-    case PTX_SPECIAL_CLOCK_HI:
-    case PTX_SPECIAL_CLOCK64:
-    case PTX_SPECIAL_GLOBALTIMER:
-    case PTX_SPECIAL_GLOBALTIMER_LO:
-    case PTX_SPECIAL_GLOBALTIMER_HI:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* The slot of a special register; one that changes is read just before. */
 static uint32_t special_slot(sim_decoder *d, uint32_t special, uint32_t width,
                              const ptx_insn *src)
 {
-    if (!is_dynamic(special))
+    if (!sim_special_of_clock(special))
         return filled_slot(d, SIM_FILL_SPECIAL, special, width, 0);
     uint32_t slot = sim_decode_temp(d, width);
     sim_insn *insn = sim_decode_add(d, sim_flow_special, sim_flow_special, src);

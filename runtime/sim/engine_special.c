@@ -73,14 +73,11 @@ uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane)
     if (special >= PTX_SPECIAL_CLUSTER_NCTAID_X &&
         special <= PTX_SPECIAL_CLUSTER_NCTAID_Z)
         return 1;
-    switch (special) {
-    case PTX_SPECIAL_LANEID:
-    case PTX_SPECIAL_LANEMASK_EQ:
-    case PTX_SPECIAL_LANEMASK_LE:
-    case PTX_SPECIAL_LANEMASK_LT:
-    case PTX_SPECIAL_LANEMASK_GE:
-    case PTX_SPECIAL_LANEMASK_GT:
+    if (sim_special_of_lane(special))
         return of_lane(special, lane);
+    if (sim_special_of_clock(special))
+        return of_clock(w, special);
+    switch (special) {
     case PTX_SPECIAL_WARPID:
         return w->index;
     case PTX_SPECIAL_NWARPID:
@@ -107,15 +104,23 @@ uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane)
         return args->workspace >> 32;
     case PTX_SPECIAL_ENVREG2:
         return (uint32_t)args->workspace;
+    default:
+        return 0;
+    }
+}
+
+bool sim_special_of_clock(uint32_t special)
+{
+    switch (special) {
     case PTX_SPECIAL_CLOCK:
     case PTX_SPECIAL_CLOCK_HI:
     case PTX_SPECIAL_CLOCK64:
     case PTX_SPECIAL_GLOBALTIMER:
     case PTX_SPECIAL_GLOBALTIMER_LO:
     case PTX_SPECIAL_GLOBALTIMER_HI:
-        return of_clock(w, special);
+        return true;
     default:
-        return 0;
+        return false;
     }
 }
 

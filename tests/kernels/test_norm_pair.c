@@ -2,10 +2,8 @@
  * A norm that is added to the residual stream with the next norm beside it
  * gives the bits of the two kernels that do one each.
  */
-#include "check.h"
-#include "kernel_set.h"
-#include "machine.h"
 #include "norm.h"
+#include "sim_kernels.h"
 
 enum { WIDTH = 640, ROWS = 7, BYTES = WIDTH * ROWS * 4 };
 enum { PAIR, ADD, PLAIN, KERNELS };
@@ -83,24 +81,12 @@ static void compare(const spt_kernel_set *set)
 
 int main(void)
 {
-    spt_gen *gen = NULL;
-    spt_compiler *compiler = NULL;
-    spt_board board;
+    sim_kernels sim = {0};
     spt_kernel_set *set = NULL;
     spt_kernel_request requests[KERNELS] = {{.template_name = NULL}};
     make_requests(requests);
-    bool good =
-        CHECK_OK(spt_gen_open(NULL, &gen, &err), &err, "templates") &&
-        CHECK_OK(spt_gen_default_board(gen, "sm90", &board, &err), &err,
-                 "a board") &&
-        CHECK_OK(spt_compiler_open(NULL, NULL, &compiler, &err), &err,
-                 "the compiler") &&
-        CHECK_OK(spt_machine_open(&board, SPT_DEVICE_SIM, true, &machine, &err),
-                 &err, "sim");
-    const spt_kernel_source source = {.driver = &machine.driver,
-                                      .board = &board,
-                                      .gen = gen,
-                                      .compiler = compiler};
+    bool good = sim_kernels_open(&sim, &machine);
+    const spt_kernel_source source = sim_kernels_source(&sim, &machine);
     if (good &&
         CHECK_OK(spt_kernel_set_open(&source, requests, KERNELS, &set, &err),
                  &err, "the kernels"))
@@ -108,7 +94,6 @@ int main(void)
     spt_kernel_set_close(set);
     if (good)
         spt_machine_close(&machine);
-    spt_compiler_close(compiler);
-    spt_gen_close(gen);
+    sim_kernels_close(&sim);
     return check_done();
 }

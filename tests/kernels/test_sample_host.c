@@ -4,10 +4,8 @@
  */
 #include <math.h>
 
-#include "check.h"
-#include "kernel_set.h"
-#include "machine.h"
 #include "sampler.h"
+#include "sim_kernels.h"
 
 enum { VOCAB = 3001, ROWS = 480 };
 
@@ -157,23 +155,11 @@ static void test_what_it_cannot(void)
 
 int main(void)
 {
-    spt_gen *gen = NULL;
-    spt_compiler *compiler = NULL;
-    spt_board board;
+    sim_kernels sim = {0};
     spt_kernel_set *set = NULL;
     const spt_kernel_request request = {.template_name = "sample"};
-    bool good =
-        CHECK_OK(spt_gen_open(NULL, &gen, &err), &err, "templates") &&
-        CHECK_OK(spt_gen_default_board(gen, "sm90", &board, &err), &err,
-                 "a board") &&
-        CHECK_OK(spt_compiler_open(NULL, NULL, &compiler, &err), &err,
-                 "the compiler") &&
-        CHECK_OK(spt_machine_open(&board, SPT_DEVICE_SIM, true, &machine, &err),
-                 &err, "sim");
-    const spt_kernel_source source = {.driver = &machine.driver,
-                                      .board = &board,
-                                      .gen = gen,
-                                      .compiler = compiler};
+    bool good = sim_kernels_open(&sim, &machine);
+    const spt_kernel_source source = sim_kernels_source(&sim, &machine);
     if (good && CHECK_OK(spt_kernel_set_open(&source, &request, 1, &set, &err),
                          &err, "the kernel"))
         compare(spt_kernel_set_at(set, 0));
@@ -181,7 +167,6 @@ int main(void)
     spt_kernel_set_close(set);
     if (good)
         spt_machine_close(&machine);
-    spt_compiler_close(compiler);
-    spt_gen_close(gen);
+    sim_kernels_close(&sim);
     return check_done();
 }
