@@ -51,14 +51,9 @@ static int after_ending(const char *name)
 /* The name is shorter than NAME_BYTES. */
 static bool add(listing *all, const char *name, const struct stat *info)
 {
-    if (all->count == all->capacity) {
-        size_t capacity = all->capacity ? 2 * all->capacity : 256;
-        entry *grown = spt_realloc(all->entries, capacity, sizeof *grown);
-        if (!grown)
-            return false;
-        all->entries = grown;
-        all->capacity = capacity;
-    }
+    if (!spt_grow(&all->entries, &all->capacity, all->count + 1,
+                  sizeof *all->entries))
+        return false;
     entry *e = &all->entries[all->count++];
     memcpy(e->name, name, strlen(name) + 1);
     e->bytes = (uint64_t)info->st_size;

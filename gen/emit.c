@@ -408,15 +408,8 @@ void spt_kernel_free(spt_kernel *kernel)
 
 static void keep_config(lua_State *L, job *j, const spt_config *full)
 {
-    if (j->count == j->capacity) {
-        size_t capacity = j->capacity ? 2 * j->capacity : 32;
-        spt_config *grown =
-            spt_realloc(j->configs, capacity, sizeof *j->configs);
-        if (!grown)
-            spt_lua_raise(L, SPT_E_MEMORY, "%s: out of memory", j->name);
-        j->configs = grown;
-        j->capacity = capacity;
-    }
+    if (!spt_grow(&j->configs, &j->capacity, j->count + 1, sizeof *j->configs))
+        spt_lua_raise(L, SPT_E_MEMORY, "%s: out of memory", j->name);
     j->configs[j->count++] = *full;
 }
 

@@ -423,7 +423,7 @@ spt_status spt_lua_list(const spt_lua *host, const char *folder,
 {
     spt_arena arena = {0};
     char **list = NULL;
-    size_t n = 0, ext_length = strlen(ext);
+    size_t n = 0, room = 0, ext_length = strlen(ext);
     char *path = spt_path_join(host->root, folder);
     DIR *dir = path ? opendir(path) : NULL;
     spt_status status = SPT_OK;
@@ -436,12 +436,9 @@ spt_status spt_lua_list(const spt_lua *host, const char *folder,
             e->d_name[length - ext_length - 1] != '.' ||
             strcmp(e->d_name + length - ext_length, ext) != 0)
             continue;
-        char **grown = spt_realloc(list, n + 1, sizeof *list);
         char *name =
             spt_arena_strdup(&arena, e->d_name, length - ext_length - 1);
-        if (grown)
-            list = grown;
-        if (!grown || !name) {
+        if (!name || !spt_grow(&list, &room, n + 1, sizeof *list)) {
             status = spt_fail(err, SPT_E_MEMORY, "Lua: out of memory");
             break;
         }

@@ -19,6 +19,25 @@ void *spt_realloc(void *block, size_t count, size_t size)
     return realloc(block, bytes ? bytes : 1);
 }
 
+enum { FEW = 16 };
+
+bool spt_grow_to(void *array, size_t *room, size_t count, size_t size)
+{
+    size_t wanted = *room > SIZE_MAX / 2 ? SIZE_MAX : 2 * *room;
+    if (wanted < count)
+        wanted = count;
+    if (wanted < FEW)
+        wanted = FEW;
+    void *block; /* array may point to a pointer of any type */
+    memcpy(&block, array, sizeof block);
+    void *larger = spt_realloc(block, wanted, size);
+    if (!larger)
+        return false;
+    memcpy(array, &larger, sizeof larger);
+    *room = wanted;
+    return true;
+}
+
 void spt_free(void *block)
 {
     free(block);

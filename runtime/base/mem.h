@@ -17,6 +17,20 @@ void *spt_calloc(size_t count, size_t size);
 /* Grows or shrinks; on failure NULL and the old block stays valid. */
 void *spt_realloc(void *block, size_t count, size_t size);
 
+/*
+ * Room for count elements of size bytes each in a block that grows: array is
+ * the address of the pointer to the block (NULL while *room is 0). The room
+ * at least doubles; what is new holds anything. false when out of memory,
+ * with block and room as they were.
+ */
+bool spt_grow_to(void *array, size_t *room, size_t count, size_t size);
+
+static inline bool spt_grow(void *array, size_t *room, size_t count,
+                            size_t size)
+{
+    return count <= *room || spt_grow_to(array, room, count, size);
+}
+
 void spt_free(void *block);
 
 /* A copy owned by the caller (spt_free); NULL when out of memory. */

@@ -45,19 +45,9 @@ typedef struct list {
 
 static bool make_room(list *l)
 {
-    size_t room = l->room ? l->room * 2 : 64;
-    if (l->count < l->room)
-        return true;
-    void *requests = spt_realloc(l->requests, room, sizeof *l->requests);
-    if (requests)
-        l->requests = requests;
-    void *wants = spt_realloc(l->wants, room, sizeof *l->wants);
-    if (wants)
-        l->wants = wants;
-    if (!requests || !wants)
-        return false;
-    l->room = room;
-    return true;
+    size_t room = l->room; /* both blocks have it */
+    return spt_grow(&l->requests, &room, l->count + 1, sizeof *l->requests) &&
+           spt_grow(&l->wants, &l->room, l->count + 1, sizeof *l->wants);
 }
 
 /* The config to fill, or NULL when memory ran out. */

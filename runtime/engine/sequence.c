@@ -34,35 +34,23 @@ void spt_sequence_close(spt_sequence *s)
 
 static spt_status token_room(spt_sequence *s, int count, spt_error *err)
 {
-    if (count <= s->token_room)
+    if (spt_grow(&s->tokens, &s->token_room, (size_t)count, sizeof *s->tokens))
         return SPT_OK;
-    int room = count + count / 2 + 64;
-    int32_t *tokens = spt_realloc(s->tokens, (size_t)room, sizeof *tokens);
-    if (!tokens)
-        return spt_fail(err, SPT_E_MEMORY, "sequence: out of memory");
-    s->tokens = tokens;
-    s->token_room = room;
-    return SPT_OK;
+    return spt_fail(err, SPT_E_MEMORY, "sequence: out of memory");
 }
 
 static spt_status page_room(spt_sequence *s, int count, spt_error *err)
 {
-    if (count <= s->page_room)
+    if (spt_grow(&s->pages, &s->page_room, (size_t)count, sizeof *s->pages))
         return SPT_OK;
-    int room = count + count / 2 + 8;
-    int *pages = spt_realloc(s->pages, (size_t)room, sizeof *pages);
-    if (!pages)
-        return spt_fail(err, SPT_E_MEMORY, "sequence: out of memory");
-    s->pages = pages;
-    s->page_room = room;
-    return SPT_OK;
+    return spt_fail(err, SPT_E_MEMORY, "sequence: out of memory");
 }
 
 /* Takes the published pages of the text where they reach further than n_kv. */
 static spt_status match_pages(spt_sequence *s, spt_error *err)
 {
     SPT_TRY(page_room(s, pages_for(s, s->n_tokens), err));
-    int *found = spt_calloc((size_t)s->page_room, sizeof *found);
+    int *found = spt_calloc(s->page_room, sizeof *found);
     if (!found)
         return spt_fail(err, SPT_E_MEMORY, "sequence: out of memory");
     int count = spt_pool_match(s->pool, s->tokens, s->n_tokens, found);

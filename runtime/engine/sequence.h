@@ -16,10 +16,12 @@
 typedef struct spt_sequence {
     spt_pool *pool;
     int32_t *tokens;
-    int n_tokens, token_room;
+    int n_tokens;
+    size_t token_room;
     int n_kv; /* leading tokens whose KV is in the pages */
     int *pages;
-    int n_pages, page_room;
+    int n_pages;
+    size_t page_room;
     int n_published; /* leading pages that others may find */
 } spt_sequence;
 

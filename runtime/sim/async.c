@@ -36,14 +36,9 @@ void sim_async_begin(sim_async *async)
 /* A new entry of the list; NULL when out of memory. */
 static sim_copy *append(sim_async *async)
 {
-    if (async->count == async->room) {
-        size_t room = async->room ? 2 * async->room : 8;
-        sim_copy *more = spt_realloc(async->copies, room, sizeof *more);
-        if (!more)
-            return NULL;
-        async->copies = more;
-        async->room = room;
-    }
+    if (!spt_grow(&async->copies, &async->room, async->count + 1,
+                  sizeof *async->copies))
+        return NULL;
     return &async->copies[async->count++];
 }
 
@@ -359,16 +354,10 @@ static void op_arrive(const sim_insn *in, sim_warp *w, uint8_t *regs,
             async->deferred[d - 1].lanes |= 1u << l;
             continue;
         }
-        if (d == async->deferred_room) {
-            size_t room = d ? 2 * d : 8;
-            sim_deferred *more =
-                spt_realloc(async->deferred, room, sizeof *more);
-            if (!more) {
-                sim_fault(w, CUDA_ERROR_OUT_OF_MEMORY);
-                return;
-            }
-            async->deferred = more;
-            async->deferred_room = room;
+        if (!spt_grow(&async->deferred, &async->deferred_room, d + 1,
+                      sizeof *async->deferred)) {
+            sim_fault(w, CUDA_ERROR_OUT_OF_MEMORY);
+            return;
         }
         async->deferred[async->n_deferred++] =
             (sim_deferred){in, to, 1u << l, async->count};

@@ -149,14 +149,9 @@ static bool is_sound(sim_warp *w, const sim_bulk *bulk)
 
 static bool append(sim_async *async, const sim_bulk *bulk)
 {
-    if (async->n_bulks == async->bulk_room) {
-        size_t room = async->bulk_room ? 2 * async->bulk_room : 8;
-        sim_bulk *more = spt_realloc(async->bulks, room, sizeof *more);
-        if (!more)
-            return false;
-        async->bulks = more;
-        async->bulk_room = room;
-    }
+    if (!spt_grow(&async->bulks, &async->bulk_room, async->n_bulks + 1,
+                  sizeof *async->bulks))
+        return false;
     async->bulks[async->n_bulks++] = *bulk;
     return true;
 }

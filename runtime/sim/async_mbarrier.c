@@ -61,14 +61,9 @@ static barrier_clock *clock_of(struct sim_mbarriers *table, uint32_t address)
     for (size_t i = 0; i < table->count; i++)
         if (table->clocks[i].address == address)
             return &table->clocks[i];
-    if (table->count == table->room) {
-        size_t room = table->room ? 2 * table->room : 8;
-        barrier_clock *more = spt_realloc(table->clocks, room, sizeof *more);
-        if (!more)
-            return NULL;
-        table->clocks = more;
-        table->room = room;
-    }
+    if (!spt_grow(&table->clocks, &table->room, table->count + 1,
+                  sizeof *table->clocks))
+        return NULL;
     uint32_t *both = spt_calloc(2 * (size_t)table->warps, sizeof *both);
     if (!both)
         return NULL;

@@ -20,7 +20,7 @@
 
 #include "mem.h"
 
-enum { SECTOR_SHIFT = 5, LINE_SHIFT = 7, TRACE_CHUNK = 1024 };
+enum { SECTOR_SHIFT = 5, LINE_SHIFT = 7 };
 enum { OP_READ, OP_WRITE, OP_ATOM };
 
 /* Bits of a sector mask; the builtin is a call on plain x86-64. */
@@ -50,15 +50,10 @@ static void trace_add(sim_trace *trace, uint64_t line, int op, uint32_t sectors)
 {
     if (trace->failed)
         return;
-    if (trace->count == trace->capacity) {
-        size_t wanted = trace->capacity ? 2 * trace->capacity : TRACE_CHUNK;
-        uint64_t *more = spt_realloc(trace->items, wanted, sizeof(*more));
-        if (!more) {
-            trace->failed = true;
-            return;
-        }
-        trace->items = more;
-        trace->capacity = wanted;
+    if (!spt_grow(&trace->items, &trace->capacity, trace->count + 1,
+                  sizeof *trace->items)) {
+        trace->failed = true;
+        return;
     }
     trace->items[trace->count++] = line << 6 | (uint64_t)op << 4 | sectors;
 }

@@ -135,14 +135,9 @@ static bool insert(sim_memory *mem, const sim_range *range)
 {
     if (mem->freed > FREED_MAX && mem->freed > mem->count / 2)
         drop_freed(mem);
-    if (mem->count == mem->room) {
-        size_t room = mem->room ? 2 * mem->room : 64;
-        sim_range *more = spt_realloc(mem->ranges, room, sizeof *more);
-        if (!more)
-            return false;
-        mem->ranges = more;
-        mem->room = room;
-    }
+    if (!spt_grow(&mem->ranges, &mem->room, mem->count + 1,
+                  sizeof *mem->ranges))
+        return false;
     size_t at = lower(mem, range->va);
     memmove(mem->ranges + at + 1, mem->ranges + at,
             (mem->count - at) * sizeof *mem->ranges);

@@ -69,14 +69,9 @@ static CUresult enter_link(CUlinkState state, CUcontext *ctx)
 
 static CUresult add_part(CUlinkState state, const char *text, size_t size)
 {
-    if (state->count == state->room) {
-        size_t room = state->room ? 2 * state->room : 8;
-        sim_link_part *more = spt_realloc(state->parts, room, sizeof(*more));
-        if (!more)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        state->parts = more;
-        state->room = room;
-    }
+    if (!spt_grow(&state->parts, &state->room, state->count + 1,
+                  sizeof *state->parts))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     char *copy = spt_calloc(size + 1, 1);
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;

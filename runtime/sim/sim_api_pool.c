@@ -95,14 +95,9 @@ static void trim(CUmemoryPool pool, uint64_t keep)
 
 static CUresult pool_alloc(CUmemoryPool pool, uint64_t size, uint64_t *va)
 {
-    if (pool->n_blocks == pool->room) {
-        size_t room = pool->room ? 2 * pool->room : 16;
-        void *more = spt_realloc(pool->blocks, room, sizeof(*pool->blocks));
-        if (!more)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        pool->blocks = more;
-        pool->room = room;
-    }
+    if (!spt_grow(&pool->blocks, &pool->room, pool->n_blocks + 1,
+                  sizeof *pool->blocks))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     spt_status status =
         sim_memory_alloc(sim_the.memory, pool->device, size, va);
     if (status != SPT_OK)

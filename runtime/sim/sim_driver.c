@@ -182,15 +182,9 @@ void sim_handle_drop(const void *handle)
 
 bool sim_nodes_add(sim_nodes *nodes, CUgraphNode node)
 {
-    if (nodes->count == nodes->capacity) {
-        size_t wanted = nodes->capacity ? 2 * nodes->capacity : 8;
-        CUgraphNode *more =
-            spt_realloc(nodes->items, wanted, sizeof(CUgraphNode));
-        if (!more)
-            return false;
-        nodes->items = more;
-        nodes->capacity = wanted;
-    }
+    if (!spt_grow(&nodes->items, &nodes->capacity, nodes->count + 1,
+                  sizeof *nodes->items))
+        return false;
     nodes->items[nodes->count++] = node;
     return true;
 }

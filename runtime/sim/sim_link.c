@@ -177,14 +177,8 @@ static bool has_function(const char *at)
 
 static spt_status add(linker *l, const statement *s)
 {
-    if (l->count == l->room) {
-        size_t room = l->room ? 2 * l->room : 64;
-        statement *more = spt_realloc(l->items, room, sizeof(*more));
-        if (!more)
-            return spt_fail(l->err, SPT_E_MEMORY, "link: out of memory");
-        l->items = more;
-        l->room = room;
-    }
+    if (!spt_grow(&l->items, &l->room, l->count + 1, sizeof *l->items))
+        return spt_fail(l->err, SPT_E_MEMORY, "link: out of memory");
     l->items[l->count++] = *s;
     return SPT_OK;
 }

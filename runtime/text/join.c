@@ -49,20 +49,6 @@ void spt_joiner_free(spt_joiner *j)
     spt_free(j);
 }
 
-/* Room for one more of *count elements. */
-static bool grow(void **block, size_t *room, size_t count, size_t size)
-{
-    if (count < *room)
-        return true;
-    size_t wanted = *room ? 2 * *room : 64;
-    void *larger = spt_realloc(*block, wanted, size);
-    if (!larger)
-        return false;
-    *block = larger;
-    *room = wanted;
-    return true;
-}
-
 static bool before(const pair *a, const pair *b)
 {
     return a->order != b->order ? a->order < b->order : a->left < b->left;
@@ -70,7 +56,7 @@ static bool before(const pair *a, const pair *b)
 
 static bool heap_push(spt_joiner *j, pair p)
 {
-    if (!grow((void **)&j->heap, &j->heap_room, j->heap_count, sizeof p))
+    if (!spt_grow(&j->heap, &j->heap_room, j->heap_count + 1, sizeof p))
         return false;
     size_t i = j->heap_count++;
     for (; i && before(&p, &j->heap[(i - 1) / 2]); i = (i - 1) / 2)
@@ -126,8 +112,8 @@ static bool consider(spt_joiner *j, int32_t left)
 
 static bool add_symbol(spt_joiner *j, int32_t id, size_t begin, size_t size)
 {
-    if (!grow((void **)&j->symbols, &j->symbol_room, j->symbol_count,
-              sizeof *j->symbols))
+    if (!spt_grow(&j->symbols, &j->symbol_room, j->symbol_count + 1,
+                  sizeof *j->symbols))
         return false;
     int32_t at = (int32_t)j->symbol_count++;
     if (at)

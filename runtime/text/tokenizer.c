@@ -14,15 +14,10 @@ void spt_ids_add(spt_ids *ids, int32_t id)
 {
     if (ids->failed)
         return;
-    if (ids->size == ids->capacity) {
-        size_t room = ids->capacity ? 2 * ids->capacity : 64;
-        int32_t *larger = spt_realloc(ids->data, room, sizeof *larger);
-        if (!larger) {
-            ids->failed = true;
-            return;
-        }
-        ids->data = larger;
-        ids->capacity = room;
+    if (!spt_grow(&ids->data, &ids->capacity, ids->size + 1,
+                  sizeof *ids->data)) {
+        ids->failed = true;
+        return;
     }
     ids->data[ids->size++] = id;
 }

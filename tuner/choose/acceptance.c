@@ -235,14 +235,8 @@ static spt_status read_table(const cJSON *json, const char *where, spt_table *t,
 static spt_status keep_table(spt_acceptance *a, spt_table *t,
                              const char *source, spt_error *err)
 {
-    if (a->count == a->capacity) {
-        size_t capacity = a->capacity ? 2 * a->capacity : 64;
-        spt_table *more = spt_realloc(a->tables, capacity, sizeof *more);
-        if (!more)
-            return spt_fail(err, SPT_E_MEMORY, "acceptance: out of memory");
-        a->tables = more;
-        a->capacity = capacity;
-    }
+    if (!spt_grow(&a->tables, &a->capacity, a->count + 1, sizeof *a->tables))
+        return spt_fail(err, SPT_E_MEMORY, "acceptance: out of memory");
     t->source = source;
     const char **texts[] = {&t->method,   &t->drafter, &t->target,
                             &t->workload, &t->words,   &t->note};

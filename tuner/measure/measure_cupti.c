@@ -121,15 +121,10 @@ static void request_buffer(uint8_t **buffer, size_t *size, size_t *max_records)
 
 static void keep(spt_cupti *c, const kernel_record_head *head)
 {
-    if (c->count == c->capacity) {
-        size_t capacity = c->capacity ? 2 * c->capacity : 256;
-        void *grown = spt_realloc(c->records, capacity, sizeof *c->records);
-        if (!grown) {
-            c->lost = true;
-            return;
-        }
-        c->records = grown;
-        c->capacity = capacity;
+    if (!spt_grow(&c->records, &c->capacity, c->count + 1,
+                  sizeof *c->records)) {
+        c->lost = true;
+        return;
     }
     c->records[c->count++] = (spt_cupti_record){head->start, head->end};
 }

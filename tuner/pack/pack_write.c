@@ -60,14 +60,8 @@ static spt_status add_entry(spt_pack_writer *w, const char *path,
     for (size_t i = 0; i < w->count; i++)
         if (strcmp(w->entries[i].path, path) == 0)
             return SPT_OK;
-    if (w->count == w->capacity) {
-        size_t capacity = w->capacity ? 2 * w->capacity : 16;
-        pack_entry *grown = spt_realloc(w->entries, capacity, sizeof *grown);
-        if (!grown)
-            return spt_fail(err, SPT_E_MEMORY, "pack: out of memory");
-        w->entries = grown;
-        w->capacity = capacity;
-    }
+    if (!spt_grow(&w->entries, &w->capacity, w->count + 1, sizeof *w->entries))
+        return spt_fail(err, SPT_E_MEMORY, "pack: out of memory");
     pack_entry *entry = &w->entries[w->count];
     snprintf(entry->path, sizeof entry->path, "%s", path);
     entry->data = spt_calloc(size + 1, 1);
