@@ -17,12 +17,3 @@ spt_status spt_tree_masks(const int32_t *parents, int count, uint32_t *masks,
     }
     return SPT_OK;
 }
-
-spt_status spt_tree_launch(const spt_driver *driver, const spt_function *kernel,
-                           const spt_tree_args *args, int64_t batch,
-                           CUstream stream, spt_error *err)
-{
-    spt_tree_args copy = *args;
-    const int64_t grid[3] = {batch, 1, 1};
-    return spt_launch(driver, kernel, grid, &copy, stream, "tree", err);
-}

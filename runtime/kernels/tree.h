@@ -5,7 +5,7 @@
 #ifndef SPT_TREE_H
 #define SPT_TREE_H
 
-#include "launch.h"
+#include "error.h"
 
 enum { SPT_TREE_NODES = 32 };
 
@@ -15,18 +15,5 @@ enum { SPT_TREE_NODES = 32 };
  */
 spt_status spt_tree_masks(const int32_t *parents, int count, uint32_t *masks,
                           spt_error *err);
-
-/* The same on the device, templates/tree, for blocks of all sequences. */
-typedef struct spt_tree_args {
-    CUdeviceptr q_start; /* int32 (sequences + 1) */
-    CUdeviceptr parent; /* int32 (token): node of its own block, or -1 */
-    CUdeviceptr tree; /* uint32 (token): ancestor bits */
-    CUdeviceptr depth; /* int32 (token) */
-} spt_tree_args;
-
-/* A wrong parent (not before its child) counts as none. */
-spt_status spt_tree_launch(const spt_driver *driver, const spt_function *kernel,
-                           const spt_tree_args *args, int64_t batch,
-                           CUstream stream, spt_error *err);
 
 #endif

@@ -41,8 +41,6 @@ planted no-zeros "out of bounds" gather.cu 's/if (from >= 0)//' \
 planted backwards "k_cache of row" kv_compact.cu \
     's/int j = 0; j < length; j++/int j = length - 1; j >= 0; j--/' \
     kv_compact tokens=31
-planted grandparent-lost "tree of row" tree.cu 's/^        at = parent;/        break;/' \
-    tree tokens=32
 planted first-stretch "of row" ngram.cu \
     's/if (__syncthreads_or(size >= enough))/if (true)/' \
     ngram length=3000 vocabulary=40 longest=1
