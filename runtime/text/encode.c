@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "nfc.h"
 #include "tokenizer_int.h"
 
 static const char blank[] = "\xe2\x96\x81"; /* U+2581, SPM's blank */
@@ -49,15 +50,11 @@ static spt_status encode_words(encoder *e, const char *text, size_t size,
 static spt_status encode_nfc(encoder *e, const char *text, size_t size,
                              spt_error *err)
 {
-    utf8proc_uint8_t *composed = NULL;
-    utf8proc_ssize_t n = utf8proc_map(
-        (const utf8proc_uint8_t *)text, (utf8proc_ssize_t)size, &composed,
-        (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-    if (n < 0)
-        return spt_fail(err, SPT_E_MEMORY, "text cannot be normalised: %s",
-                        utf8proc_errmsg(n));
-    spt_status status = encode_words(e, (const char *)composed, (size_t)n, err);
-    free(composed);
+    spt_buf composed = {0};
+    spt_status status = spt_nfc(text, size, &composed, err);
+    if (status == SPT_OK)
+        status = encode_words(e, composed.data, composed.size, err);
+    spt_buf_free(&composed);
     return status;
 }
 
