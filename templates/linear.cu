@@ -14,6 +14,9 @@ struct LinearArgs {
     long long x_stride, residual_stride, out_stride;
     int outputs, inputs;
     int rows, units;
+//% if SOFTCAP then
+    float slope, cap;        /* 2 log2(e) / c and c of c tanh(x / c) */
+//% end
 };
 
 constexpr int ROWS = ${ROWS};            /* rows of x per CTA */
@@ -261,6 +264,17 @@ __device__ __forceinline__ float merged(int row, int feature)
 //% if GATE ~= "none" then
 //% include("gate.cu")
 //% end
+//% if SOFTCAP then
+/* c tanh(x / c) by tanh(y) = 1 - 2 / (exp(2 y) + 1) */
+__device__ __forceinline__ float capped(const LinearArgs &args, float x)
+{
+    float e;
+    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(e) : "f"(__fmul_rn(x, args.slope)));
+    float t = __fmaf_rn(-2.0f, __frcp_rn(__fadd_rn(e, 1.0f)), 1.0f);
+    return __fmul_rn(t, args.cap);
+}
+
+//% end
 __device__ __forceinline__ void store(const LinearArgs &args, int row, int output, float value)
 {
 //% if FLOAT_OUT then
@@ -303,6 +317,9 @@ __device__ __forceinline__ void finish(const LinearArgs &args, const Tile (&acc)
             value = __fadd_rn(value, args.bias[output]);
         if (args.residual)
             value = __fadd_rn(args.residual[row * args.residual_stride + output], value);
+//% if SOFTCAP then
+        value = capped(args, value);
+//% end
         store(args, row, output, value);
     }
 }

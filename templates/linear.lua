@@ -86,6 +86,8 @@ return {
     fields.float("out_type", "fp32", "type of the result"),
     { name = "gate", type = "string", values = { "none", "silu", "gelu" },
       default = "none", doc = "the result is this of a first matrix, times a second" },
+    { name = "softcap", type = "bool", default = false,
+      doc = "results are capped: c tanh(x / c)" },
   },
   params = {
     { name = "rows", type = "int", values = { 8, 16, 24, 32, 40, 48, 56, 64 },
@@ -113,13 +115,14 @@ return {
       min_ctas = min_ctas(p, b) }
   end,
   key = function(p)
-    return string.format("linear-1 %s %s unit%d warps%d m16n8k16 %s %s", p.dtype,
-      p.weight, UNIT, p.k_warps, p.out_type, p.gate)
+    return string.format("linear-1 %s %s unit%d warps%d m16n8k16 %s %s%s", p.dtype,
+      p.weight, UNIT, p.k_warps, p.out_type, p.gate,
+      p.softcap and " softcap" or "")
   end,
   symbol = function(p)
-    return string.format("linear_%s_%s_%s%s_r%d_k%d_p%d_s%d", p.dtype, p.weight,
-      p.out_type, p.gate == "none" and "" or "_" .. p.gate, p.rows, p.k_warps,
-      p.panels, p.stages)
+    return string.format("linear_%s_%s_%s%s%s_r%d_k%d_p%d_s%d", p.dtype, p.weight,
+      p.out_type, p.gate == "none" and "" or "_" .. p.gate,
+      p.softcap and "_softcap" or "", p.rows, p.k_warps, p.panels, p.stages)
   end,
   derive = function(p, b)
     local f = FORMATS[p.weight]

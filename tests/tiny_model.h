@@ -26,6 +26,7 @@ typedef struct tiny_model {
     int layers, hidden, ffn, q_heads, kv_heads, head_dim, vocab, context;
     int window, window_period; /* gemma3 */
     bool own_head;
+    float softcap; /* of logits; 0 = none */
     uint64_t seed;
 } tiny_model;
 
@@ -228,7 +229,7 @@ __attribute__((unused)) static void tiny_key(gguf_maker *m, const char *arch,
 __attribute__((unused)) static void tiny_pairs(gguf_maker *m,
                                                const tiny_model *t)
 {
-    char eps[64];
+    char key[64];
     gguf_put_text(m, "general.architecture", t->arch);
     gguf_put_text(m, "general.name", "tiny");
     tiny_key(m, t->arch, "block_count", t->layers);
@@ -239,8 +240,12 @@ __attribute__((unused)) static void tiny_pairs(gguf_maker *m,
     tiny_key(m, t->arch, "attention.head_count_kv", t->kv_heads);
     tiny_key(m, t->arch, "attention.key_length", t->head_dim);
     tiny_key(m, t->arch, "attention.value_length", t->head_dim);
-    snprintf(eps, sizeof eps, "%s.attention.layer_norm_rms_epsilon", t->arch);
-    gguf_put_f32(m, eps, 1e-6f);
+    snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", t->arch);
+    gguf_put_f32(m, key, 1e-6f);
+    if (t->softcap > 0) {
+        snprintf(key, sizeof key, "%s.final_logit_softcapping", t->arch);
+        gguf_put_f32(m, key, t->softcap);
+    }
     if (strcmp(t->arch, "gemma3") == 0) {
         tiny_key(m, t->arch, "attention.sliding_window", t->window);
         tiny_key(m, t->arch, "attention.sliding_window_pattern",

@@ -109,7 +109,7 @@ typedef struct spt_forward_item {
     spt_forward_choice *choice;
 } spt_forward_item;
 
-/* Tokens can be drawn on the device: of plain logits (no softcap). */
+/* Tokens can be drawn on the device: the vocabulary is not too large. */
 bool spt_forward_chooses(const spt_forward *forward);
 
 /*

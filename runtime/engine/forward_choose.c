@@ -12,8 +12,7 @@ enum { MAX_VOCABULARY = 1 << 19 };
 
 bool spt_forward_chooses(const spt_forward *f)
 {
-    return !(f->config->final_softcap > 0) && f->config->vocab > 0 &&
-           f->config->vocab <= MAX_VOCABULARY;
+    return f->config->vocab > 0 && f->config->vocab <= MAX_VOCABULARY;
 }
 
 void forward_choose_write(const spt_forward_item *items, int count,

@@ -23,6 +23,7 @@ typedef struct forward_linear {
     spt_linear_shape shape;
     CUdeviceptr weights, bias; /* bias 0: none */
     int column; /* of the output where its results begin */
+    float cap; /* softcap of the results; 0: none */
     spt_linear_kernel kernel[FORWARD_VARIANTS];
 } forward_linear;
 

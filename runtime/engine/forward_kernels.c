@@ -158,6 +158,7 @@ static void want_linear(list *l, const spt_forward *f, forward_linear *linear,
                               spt_linear_format_name(linear->shape.format));
         spt_config_set_string(&c, "out_type", out_type);
         spt_config_set_string(&c, "gate", linear->shape.gated ? gate : "none");
+        spt_config_set_bool(&c, "softcap", linear->cap > 0);
         spt_config_set_int(&c, "rows", forward_variant_rows(i, 0));
         spt_config_set_int(&c, "k_warps", K_WARPS);
         request(l, "linear", &c, (want){NULL, &linear->kernel[i]});

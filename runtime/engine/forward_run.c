@@ -7,7 +7,6 @@
  * draft block is a group of its own, the short ones between are one, so that
  * no partial result is made for rows that do not exist.
  */
-#include <math.h>
 #include <string.h>
 
 #include "draft_block.h"
@@ -189,7 +188,8 @@ static spt_status linear(const pass *p, const forward_linear *l, CUdeviceptr x,
                                   .residual_stride = to.stride,
                                   .out_stride = to.stride,
                                   .outputs = (int32_t)l->shape.outputs,
-                                  .inputs = (int32_t)l->shape.inputs};
+                                  .inputs = (int32_t)l->shape.inputs,
+                                  .cap = l->cap};
     return spt_linear_launch(f->driver, &l->kernel[forward_variant(rows, 0)],
                              &args, rows, f->stream, err);
 }
@@ -429,19 +429,6 @@ static spt_status run_head(const pass *p, spt_error *err)
     return p->choosing.blocks ? forward_choose(f, &p->choosing, err) : SPT_OK;
 }
 
-/* What came back; the device is done. */
-static void take_results(const pass *p)
-{
-    float *logits = p->logits_to;
-    const spt_forward *f = p->f;
-    double cap = f->config->final_softcap;
-    size_t vocab = (size_t)f->config->vocab;
-    size_t count = (size_t)(p->logits - p->choosing.rows) * vocab;
-    for (size_t i = 0; cap > 0 && i < count; i++)
-        logits[i] = (float)(cap * tanh((double)logits[i] / cap));
-    forward_choose_read(f, p->items, p->count, &p->choosing);
-}
-
 static spt_status enqueue(void *user, spt_error *err)
 {
     const pass *p = user;
@@ -501,6 +488,6 @@ spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
                         : enqueue(&p, err));
     SPT_TRY(forward_check(f, f->driver->cuStreamSynchronize(f->stream),
                           "forward pass", err));
-    take_results(&p);
+    forward_choose_read(f, items, count, &p.choosing);
     return SPT_OK;
 }

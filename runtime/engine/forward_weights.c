@@ -243,6 +243,7 @@ static spt_status walk(packer *p, spt_error *err)
         SPT_TRY(one_layer(p, i, p->layers ? &p->layers[i] : &measured, err));
     SPT_TRY(vector(p, SPT_ROLE_OUTPUT_NORM, 0, &norm, err));
     SPT_TRY(matrix(p, SPT_ROLE_OUTPUT, 0, &head, err));
+    head.cap = (float)p->config->final_softcap;
     SPT_TRY(embedding(p, &head, &table, err));
     if (p->head)
         *p->head = head;

@@ -28,6 +28,7 @@ spt_status spt_linear_launch(const spt_driver *driver,
         return spt_fail(err, SPT_E_USAGE, "linear: %lld rows", (long long)rows);
     full.rows = (int32_t)rows;
     full.units = (int32_t)ceil_div(args->inputs, 64);
+    full.slope = args->cap > 0 ? 2.8853900817779268f / args->cap : 0;
     int64_t panels = ceil_div(args->outputs, 16) * (kernel->gated ? 2 : 1);
     /* Row groups of the same panels are neighbours: they share L2. */
     const int64_t grid[3] = {ceil_div(rows, kernel->rows),

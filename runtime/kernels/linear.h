@@ -1,7 +1,7 @@
 /*
  * Linear, templates/linear: for each row, out[n] = sum over k of x[k] * w[n][k]
  * (+ bias[n]) (+ residual[n]); a gated kernel has two matrices and gives
- * act(gate[n]) * up[n].
+ * act(gate[n]) * up[n], one with `softcap` cap * tanh(out[n] / cap).
  *
  * Weights are packed once, when a model is loaded: the file's blocks in the
  * order in which the matrix unit takes them, no value changed but F32, F16 and
@@ -73,6 +73,8 @@ typedef struct spt_linear_args {
     int64_t residual_stride, out_stride;
     int32_t outputs, inputs; /* inputs: a multiple of 8 */
     int32_t rows, units; /* filled by the launch */
+    float slope; /* filled by the launch */
+    float cap; /* above 0, of kernels with `softcap` */
 } spt_linear_args;
 
 /* A kernel with what its config says of the launch. */

@@ -309,6 +309,7 @@ static void open_engine(int drafter)
     static const char *const names[] = {"no drafter", "n-gram", "a model"};
     tiny_model target = tiny_default("llama", SPT_WEIGHT_F16), draft = target;
     char path[64];
+    target.softcap = 2; /* some logits are near it */
     draft.layers = 1; /* of the target's two */
     const spt_engine_options options = {
         .context = 128,

@@ -232,6 +232,8 @@ static void check_pass(const spt_engine *e, const int32_t *tokens,
           hidden);
     norm(&r, SPT_ROLE_OUTPUT_NORM, 0, r.x, r.x, n_tokens);
     multiply(&r, SPT_ROLE_OUTPUT, SPT_ROLES, 0, r.x, r.out);
+    for (int i = 0; c->final_softcap > 0 && i < n_tokens * c->vocab; i++)
+        r.out[i] = c->final_softcap * tanh(r.out[i] / c->final_softcap);
     double head = distance(logits, r.out, (size_t)(n_tokens * c->vocab));
     CHECK(head < 1.5e-2, "%s: logits (%.1e)", name, head);
     free(row);
@@ -291,15 +293,18 @@ static spt_engine_options options_for(bool fp16)
                                 .draft = {.method = SPT_DRAFT_NGRAM}};
 }
 
-static void test_tiny(const char *arch, spt_weight_type type, bool fp16)
+static void test_tiny(const char *arch, spt_weight_type type, bool fp16,
+                      float softcap)
 {
     tiny_model t = tiny_default(arch, type);
     const spt_engine_options options = options_for(fp16);
     char name[64];
     t.window = WINDOW;
+    t.softcap = softcap;
     n_tokens = 40;
-    snprintf(name, sizeof name, "%s %s %s", arch,
-             spt_weight_format_of(type)->name, fp16 ? "fp16" : "bf16");
+    snprintf(name, sizeof name, "%s %s %s%s", arch,
+             spt_weight_format_of(type)->name, fp16 ? "fp16" : "bf16",
+             softcap > 0 ? " softcap" : "");
     test_engine(tiny_open(&t, &options), name);
 }
 
@@ -317,11 +322,12 @@ static void test_smollm2(void)
 
 int main(void)
 {
-    test_tiny("llama", SPT_WEIGHT_F16, false);
-    test_tiny("qwen2", SPT_WEIGHT_F16, false);
-    test_tiny("qwen3", SPT_WEIGHT_Q8_0, false);
-    test_tiny("gemma3", SPT_WEIGHT_F16, false);
-    test_tiny("gemma3", SPT_WEIGHT_Q4_K, true);
+    test_tiny("llama", SPT_WEIGHT_F16, false, 0);
+    test_tiny("qwen2", SPT_WEIGHT_F16, false, 0);
+    test_tiny("qwen3", SPT_WEIGHT_Q8_0, false, 0);
+    test_tiny("gemma3", SPT_WEIGHT_F16, false, 0);
+    test_tiny("gemma3", SPT_WEIGHT_Q4_K, true, 0);
+    test_tiny("gemma3", SPT_WEIGHT_F16, false, 2);
     test_smollm2();
     return check_done();
 }

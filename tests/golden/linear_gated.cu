@@ -3,8 +3,8 @@
  * rows times a matrix of packed weights
  *
  * kernel   linear
- * config   dtype=fp16 weight=q6_k out_type=fp16 gate=silu rows=64 k_warps=4
- *          panels=2 stages=2
+ * config   dtype=fp16 weight=q6_k out_type=fp16 gate=silu softcap=false rows=64
+ *          k_warps=4 panels=2 stages=2
  * key      linear-1 fp16 q6_k unit64 warps4 m16n8k16 fp16 silu
  * target   sm_80
  * launch   128 threads, 79360 bytes of shared memory
@@ -134,6 +134,7 @@ struct LinearArgs {
     long long x_stride, residual_stride, out_stride;
     int outputs, inputs;
     int rows, units;
+#line 20 "templates/linear.cu"
 };
 
 constexpr int ROWS = 64;            /* rows of x per CTA */
@@ -152,9 +153,9 @@ constexpr int PANEL_BYTES = UNIT_BYTES + BLOCK_BYTES;
 constexpr int STAGE_BYTES = X_BYTES + PANELS * PANEL_BYTES;
 constexpr int FEATURES = 16 * PANELS;
 constexpr int MERGE_STRIDE = FEATURES + 4; /* floats; no bank conflicts */
-#line 38 "templates/linear.cu"
-constexpr int OUTPUTS = FEATURES / 2;    /* of a CTA: gate and up take turns */
 #line 41 "templates/linear.cu"
+constexpr int OUTPUTS = FEATURES / 2;    /* of a CTA: gate and up take turns */
+#line 44 "templates/linear.cu"
 extern __shared__ __align__(128) unsigned char shared[];
 
 #line 1 "templates/linear_unit.cu"
@@ -282,7 +283,7 @@ __device__ __forceinline__ void scales(float &scale, float &offset, const Unit &
     offset = __fmul_rn(-BIAS, scale);
 #line 208 "templates/linear_unit.cu"
 }
-#line 45 "templates/linear.cu"
+#line 48 "templates/linear.cu"
 /* What a lane copies: its pieces of x and of the panels. */
 struct Source {
     const half_t *x;         /* its row of the first tile, its 8 inputs */
@@ -297,9 +298,9 @@ __device__ __forceinline__ Source source_of(const LinearArgs &args)
     int lane = threadIdx.x % 32;
     from.row = blockIdx.x * ROWS + lane / 4;
     from.x = args.x + from.row * args.x_stride + lane % 4 * 8;
-#line 60 "templates/linear.cu"
+#line 63 "templates/linear.cu"
     from.x_slot = (lane ^ (lane / 8 % 2 * 2)) * 16;
-#line 64 "templates/linear.cu"
+#line 67 "templates/linear.cu"
     int blocks = (args.units + 3) / 4;
     long long bytes = static_cast<long long>(args.units) * UNIT_BYTES + static_cast<long long>(blocks) * BLOCK_BYTES;
     int panels = (args.outputs + 15) / 16 * (FEATURES / OUTPUTS);
@@ -333,10 +334,10 @@ __device__ __forceinline__ void load_unit(const LinearArgs &args, const Source &
 #pragma unroll
         for (int i = 0; i < UNIT_BYTES / 512; i++)
             cp_async16(slot + i * 512, at + i * 512, true);
-#line 98 "templates/linear.cu"
+#line 101 "templates/linear.cu"
         if (lane * 16 >= REST)
             at = from.panel[p] + static_cast<long long>(args.units) * UNIT_BYTES + unit / 4 * BLOCK_BYTES - UNIT_BYTES + lane * 16;
-#line 101 "templates/linear.cu"
+#line 104 "templates/linear.cu"
         if (lane * 16 < REST + BLOCK_BYTES)
             cp_async16(slot + UNIT_BYTES - REST, at + UNIT_BYTES - REST, true);
     }
@@ -347,13 +348,13 @@ __device__ __forceinline__ void load_x(unsigned (&x)[2][2], unsigned stage, int 
 {
     int lane = threadIdx.x % 32;
     unsigned at = stage + tile * 1024 + block * 512;
-#line 112 "templates/linear.cu"
+#line 115 "templates/linear.cu"
     /* Pieces of 8 inputs, swizzled; each mma takes 4 inputs of a lane. */
     unsigned row = at + lane / 4 * 64 + lane / 2 % 2 * 16 + lane % 2 * 8;
     unsigned first = lane / 8 % 2 * 32;
     load_shared2(x[0][0], x[0][1], row + first);
     load_shared2(x[1][0], x[1][1], row + (first ^ 32));
-#line 123 "templates/linear.cu"
+#line 126 "templates/linear.cu"
 }
 
 typedef float Tile[4]; /* accumulators: output half * 2 + column */
@@ -366,21 +367,21 @@ __device__ __forceinline__ void clear(Tile &tile)
 /* What 32 inputs of a panel are, ready for every tile. */
 struct Block {
     unsigned a[2][PLANES][4]; /* (mma, plane) */
-#line 136 "templates/linear.cu"
-    float scale[GROUPS / 2][2], offset[GROUPS / 2][2]; /* (group, output half) */
 #line 139 "templates/linear.cu"
+    float scale[GROUPS / 2][2], offset[GROUPS / 2][2]; /* (group, output half) */
+#line 142 "templates/linear.cu"
     __device__ __forceinline__ void decode(const Unit &unit, int block)
     {
         weights(a, unit, block);
-#line 143 "templates/linear.cu"
+#line 146 "templates/linear.cu"
 #pragma unroll
         for (int i = 0; i < GROUPS; i++)
             scales(scale[i / 2][i % 2], offset[i / 2][i % 2], unit, block * (GROUPS / 2) + i / 2, i % 2);
-#line 147 "templates/linear.cu"
+#line 150 "templates/linear.cu"
     }
 };
 
-#line 151 "templates/linear.cu"
+#line 154 "templates/linear.cu"
 constexpr int GROUP_MMAS = 4 / GROUPS; /* of a block: both, or one */
 
 /* Sums of a group of x: products with ones. */
@@ -410,11 +411,11 @@ __device__ __forceinline__ void add_group(Tile &acc, const Block &block, const u
     }
 }
 
-#line 181 "templates/linear.cu"
+#line 184 "templates/linear.cu"
 /* 32 inputs of all panels onto one tile's accumulators. */
 __device__ __forceinline__ void add_block(Tile (&acc)[PANELS][N_TILES], const Block (&blocks)[PANELS], const unsigned (&x)[2][2], int tile)
 {
-#line 185 "templates/linear.cu"
+#line 188 "templates/linear.cu"
 #pragma unroll
     for (int group = 0; group < GROUPS / 2; group++) {
         Tile sum;
@@ -423,7 +424,7 @@ __device__ __forceinline__ void add_block(Tile (&acc)[PANELS][N_TILES], const Bl
         for (int p = 0; p < PANELS; p++)
             add_group(acc[p][tile], blocks[p], x, sum, group);
     }
-#line 200 "templates/linear.cu"
+#line 203 "templates/linear.cu"
 }
 
 __device__ __forceinline__ void add_unit(Tile (&acc)[PANELS][N_TILES], unsigned stage)
@@ -497,14 +498,14 @@ __device__ __forceinline__ float gate_of(float x)
     asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(e) : "f"(__fmul_rn(z, -LOG2_E)));
     return __fmul_rn(x, __frcp_rn(__fadd_rn(1.0f, e)));
 }
-#line 264 "templates/linear.cu"
+#line 278 "templates/linear.cu"
 __device__ __forceinline__ void store(const LinearArgs &args, int row, int output, float value)
 {
-#line 269 "templates/linear.cu"
+#line 283 "templates/linear.cu"
     half_t bits;
     asm("cvt.rn.f16.f32 %0, %1;\n" : "=h"(bits) : "f"(value));
     args.out[row * args.out_stride + output] = bits;
-#line 273 "templates/linear.cu"
+#line 287 "templates/linear.cu"
 }
 
 /* Merges the warps and writes what they have in common: rows x OUTPUTS. */
@@ -531,13 +532,14 @@ __device__ __forceinline__ void finish(const LinearArgs &args, const Tile (&acc)
             continue;
         int feature = group * (FEATURES / OUTPUTS * 16) + item % 16;
         float value = merged(local, feature);
-#line 300 "templates/linear.cu"
+#line 314 "templates/linear.cu"
         value = __fmul_rn(gate_of(value), merged(local, feature + 16));
-#line 302 "templates/linear.cu"
+#line 316 "templates/linear.cu"
         if (args.bias)
             value = __fadd_rn(value, args.bias[output]);
         if (args.residual)
             value = __fadd_rn(args.residual[row * args.residual_stride + output], value);
+#line 323 "templates/linear.cu"
         store(args, row, output, value);
     }
 }

@@ -3,8 +3,8 @@
  * rows times a matrix of packed weights
  *
  * kernel   linear
- * config   dtype=bf16 weight=half out_type=fp32 gate=none rows=16 k_warps=4
- *          panels=2 stages=4
+ * config   dtype=bf16 weight=half out_type=fp32 gate=none softcap=false rows=16
+ *          k_warps=4 panels=2 stages=4
  * key      linear-1 bf16 half unit64 warps4 m16n8k16 fp32 none
  * target   sm_90a
  * launch   128 threads, 98304 bytes of shared memory
@@ -134,6 +134,7 @@ struct LinearArgs {
     long long x_stride, residual_stride, out_stride;
     int outputs, inputs;
     int rows, units;
+#line 20 "templates/linear.cu"
 };
 
 constexpr int ROWS = 16;            /* rows of x per CTA */
@@ -152,9 +153,9 @@ constexpr int PANEL_BYTES = UNIT_BYTES + BLOCK_BYTES;
 constexpr int STAGE_BYTES = X_BYTES + PANELS * PANEL_BYTES;
 constexpr int FEATURES = 16 * PANELS;
 constexpr int MERGE_STRIDE = FEATURES + 4; /* floats; no bank conflicts */
-#line 36 "templates/linear.cu"
+#line 39 "templates/linear.cu"
 constexpr int OUTPUTS = FEATURES;        /* of a CTA */
-#line 41 "templates/linear.cu"
+#line 44 "templates/linear.cu"
 extern __shared__ __align__(128) unsigned char shared[];
 
 #line 1 "templates/linear_unit.cu"
@@ -216,7 +217,7 @@ __device__ __forceinline__ void weights(unsigned (&a)[2][1][4], const Unit &unit
     load_shared4(a[0][0], unit.address + block * 1024);
     load_shared4(a[1][0], unit.address + block * 1024 + 512);
 }
-#line 45 "templates/linear.cu"
+#line 48 "templates/linear.cu"
 /* What a lane copies: its pieces of x and of the panels. */
 struct Source {
     const half_t *x;         /* its row of the first tile, its 8 inputs */
@@ -231,9 +232,9 @@ __device__ __forceinline__ Source source_of(const LinearArgs &args)
     int lane = threadIdx.x % 32;
     from.row = blockIdx.x * ROWS + lane / 4;
     from.x = args.x + from.row * args.x_stride + lane % 4 * 8;
-#line 62 "templates/linear.cu"
+#line 65 "templates/linear.cu"
     from.x_slot = lane * 16;
-#line 64 "templates/linear.cu"
+#line 67 "templates/linear.cu"
     int blocks = (args.units + 3) / 4;
     long long bytes = static_cast<long long>(args.units) * UNIT_BYTES + static_cast<long long>(blocks) * BLOCK_BYTES;
     int panels = (args.outputs + 15) / 16 * (FEATURES / OUTPUTS);
@@ -267,7 +268,7 @@ __device__ __forceinline__ void load_unit(const LinearArgs &args, const Source &
 #pragma unroll
         for (int i = 0; i < UNIT_BYTES / 512; i++)
             cp_async16(slot + i * 512, at + i * 512, true);
-#line 101 "templates/linear.cu"
+#line 104 "templates/linear.cu"
         if (lane * 16 < REST + BLOCK_BYTES)
             cp_async16(slot + UNIT_BYTES - REST, at + UNIT_BYTES - REST, true);
     }
@@ -278,12 +279,12 @@ __device__ __forceinline__ void load_x(unsigned (&x)[2][2], unsigned stage, int 
 {
     int lane = threadIdx.x % 32;
     unsigned at = stage + tile * 1024 + block * 512;
-#line 118 "templates/linear.cu"
+#line 121 "templates/linear.cu"
     unsigned words[4];
     load_shared4(words, at + lane * 16);
     x[0][0] = words[0], x[0][1] = words[1];
     x[1][0] = words[2], x[1][1] = words[3];
-#line 123 "templates/linear.cu"
+#line 126 "templates/linear.cu"
 }
 
 typedef float Tile[4]; /* accumulators: output half * 2 + column */
@@ -296,25 +297,25 @@ __device__ __forceinline__ void clear(Tile &tile)
 /* What 32 inputs of a panel are, ready for every tile. */
 struct Block {
     unsigned a[2][PLANES][4]; /* (mma, plane) */
-#line 139 "templates/linear.cu"
+#line 142 "templates/linear.cu"
     __device__ __forceinline__ void decode(const Unit &unit, int block)
     {
         weights(a, unit, block);
-#line 147 "templates/linear.cu"
+#line 150 "templates/linear.cu"
     }
 };
 
-#line 181 "templates/linear.cu"
+#line 184 "templates/linear.cu"
 /* 32 inputs of all panels onto one tile's accumulators. */
 __device__ __forceinline__ void add_block(Tile (&acc)[PANELS][N_TILES], const Block (&blocks)[PANELS], const unsigned (&x)[2][2], int tile)
 {
-#line 194 "templates/linear.cu"
+#line 197 "templates/linear.cu"
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
         for (int p = 0; p < PANELS; p++)
             mma(acc[p][tile], blocks[p].a[i][0], x[i], acc[p][tile]);
-#line 200 "templates/linear.cu"
+#line 203 "templates/linear.cu"
 }
 
 __device__ __forceinline__ void add_unit(Tile (&acc)[PANELS][N_TILES], unsigned stage)
@@ -376,12 +377,12 @@ __device__ __forceinline__ float merged(int row, int feature)
     return sum;
 }
 
-#line 264 "templates/linear.cu"
+#line 278 "templates/linear.cu"
 __device__ __forceinline__ void store(const LinearArgs &args, int row, int output, float value)
 {
-#line 267 "templates/linear.cu"
+#line 281 "templates/linear.cu"
     args.out[row * args.out_stride + output] = value;
-#line 273 "templates/linear.cu"
+#line 287 "templates/linear.cu"
 }
 
 /* Merges the warps and writes what they have in common: rows x OUTPUTS. */
@@ -408,11 +409,12 @@ __device__ __forceinline__ void finish(const LinearArgs &args, const Tile (&acc)
             continue;
         int feature = group * (FEATURES / OUTPUTS * 16) + item % 16;
         float value = merged(local, feature);
-#line 302 "templates/linear.cu"
+#line 316 "templates/linear.cu"
         if (args.bias)
             value = __fadd_rn(value, args.bias[output]);
         if (args.residual)
             value = __fadd_rn(args.residual[row * args.residual_stride + output], value);
+#line 323 "templates/linear.cu"
         store(args, row, output, value);
     }
 }

@@ -170,6 +170,11 @@ static void expect(spt_op_case *c, size_t row, size_t n)
         value += spt_op_get(&c->buffers[RESIDUAL], row, n);
     if (residual == OUT_IS_RESIDUAL)
         value += spt_op_get(out, row, n);
+    if (spt_op_int(c, "softcap")) {
+        double cap = (double)spt_op_int(c, "cap");
+        value = cap * tanh(value / cap); /* its slope is at most 1 */
+        error += cap * 0x1p-21;
+    }
     spt_op_expect(out, row, n, value, error + fabs(value) * 0x1p-22 + 1e-7);
 }
 
@@ -199,6 +204,7 @@ static spt_status launch(const spt_driver *driver, const spt_function *kernel,
         .out_stride = (int64_t)b[OUT].stride,
         .outputs = (int32_t)b[OUT].width,
         .inputs = (int32_t)b[X].width,
+        .cap = spt_op_int(c, "softcap") ? (float)spt_op_int(c, "cap") : 0,
     };
     return spt_linear_launch(driver, &linear, &args, (int64_t)c->rows, stream,
                              err);
@@ -209,7 +215,8 @@ const spt_operator spt_op_linear = {
     .values = {{"outputs", 83, 1, 1 << 18, "numbers of a result row"},
                {"inputs", 512, 8, 1 << 16, "numbers of a row of x"},
                {"bias", 1, 0, 1, "1: with bias"},
-               {"residual", 1, 0, 2, "1: with residual, 2: out is it"}},
+               {"residual", 1, 0, 2, "1: with residual, 2: out is it"},
+               {"cap", 3, 1, 1000, "of results, where they are capped"}},
     .make = make,
     .reference = reference,
     .launch = launch,
