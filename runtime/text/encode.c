@@ -15,6 +15,8 @@ typedef struct encoder {
     const spt_tokenizer *t;
     spt_joiner *joiner;
     spt_ids *ids;
+    size_t before; /* ids that were there */
+    size_t most; /* with those; SIZE_MAX = any number */
 } encoder;
 
 /* SPT_E_FORMAT with the place of the first byte that is no UTF-8. */
@@ -34,10 +36,18 @@ static spt_status check_utf8(const char *text, size_t size, spt_error *err)
     return SPT_OK;
 }
 
+static spt_status too_many(const encoder *e, spt_error *err)
+{
+    return spt_fail(err, SPT_E_USAGE, "more than %zu tokens",
+                    e->most - e->before);
+}
+
 static spt_status encode_word(void *user, const char *word, size_t size,
                               spt_error *err)
 {
     encoder *e = user;
+    if (e->ids->size > e->most)
+        return too_many(e, err);
     return spt_joiner_word(e->joiner, word, size, e->ids, err);
 }
 
@@ -148,10 +158,14 @@ spt_status spt_tokenizer_encode(const spt_tokenizer *t, const char *text,
                                 spt_ids *ids, spt_error *err)
 {
     SPT_TRY(check_utf8(text, size, err));
-    encoder e = {t, spt_joiner_new(t), ids};
+    size_t before = ids->size;
+    encoder e = {t, NULL, ids, before,
+                 options.most ? before + options.most : SIZE_MAX};
+    if (t->longest && options.most && size / t->longest > options.most)
+        return too_many(&e, err);
+    e.joiner = spt_joiner_new(t, &options);
     if (!e.joiner)
         return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", t->name);
-    size_t before = ids->size;
     if (options.begin && t->adds_begin && t->begin >= 0)
         spt_ids_add(ids, t->begin);
     spt_status status =
@@ -159,6 +173,8 @@ spt_status spt_tokenizer_encode(const spt_tokenizer *t, const char *text,
             ? encode_marked(&e, text, size, options.specials, err)
             : encode_all(&e, text, size, options.specials, err);
     spt_joiner_free(e.joiner);
+    if (status == SPT_OK && ids->size > e.most)
+        status = too_many(&e, err);
     if (status == SPT_OK && ids->failed)
         status = spt_fail(err, SPT_E_MEMORY, "%s: out of memory", t->name);
     if (status != SPT_OK)

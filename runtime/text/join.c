@@ -30,14 +30,30 @@ struct spt_joiner {
     symbol *symbols;
     pair *heap;
     size_t symbol_count, symbol_room, heap_count, heap_room;
+    const spt_encode_options *options;
+    unsigned turns; /* of loops, to ask now and then */
+    bool stopped;
 };
 
-spt_joiner *spt_joiner_new(const spt_tokenizer *tokenizer)
+/* A turn takes below a microsecond. */
+enum { TURNS_TO_ASK = 1 << 14 };
+
+spt_joiner *spt_joiner_new(const spt_tokenizer *tokenizer,
+                           const spt_encode_options *options)
 {
     spt_joiner *j = spt_calloc(1, sizeof *j);
-    if (j)
+    if (j) {
         j->t = tokenizer;
+        j->options = options;
+    }
     return j;
+}
+
+static bool is_stopped(spt_joiner *j)
+{
+    if (j->options->stop && j->turns++ % TURNS_TO_ASK == 0)
+        j->stopped = j->options->stop(j->options->user);
+    return j->stopped;
 }
 
 void spt_joiner_free(spt_joiner *j)
@@ -177,7 +193,7 @@ static bool join_all(spt_joiner *j)
     for (size_t i = 0; i < j->symbol_count; i++)
         if (!consider(j, (int32_t)i))
             return false;
-    while (j->heap_count) {
+    while (j->heap_count && !is_stopped(j)) {
         pair p = heap_pop(j);
         symbol *a = &j->symbols[p.left];
         if (!a->size || a->next < 0 ||
@@ -219,6 +235,8 @@ spt_status spt_joiner_word(spt_joiner *j, const char *word, size_t size,
                         ? (t->byte_level ? spt_vocab_by_bytes(t, word, size)
                                          : spt_vocab_by_text(t, word, size))
                         : -1;
+    if (is_stopped(j))
+        return spt_fail(err, SPT_E_CANCELLED, "%s: cancelled", t->name);
     if (whole >= 0) {
         spt_ids_add(ids, whole);
         return SPT_OK;
@@ -230,6 +248,8 @@ spt_status spt_joiner_word(spt_joiner *j, const char *word, size_t size,
                         t->name);
     if (!make_symbols(j, size) || !join_all(j))
         return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", t->name);
+    if (j->stopped)
+        return spt_fail(err, SPT_E_CANCELLED, "%s: cancelled", t->name);
     for (int32_t i = j->symbol_count ? 0 : -1; i >= 0; i = j->symbols[i].next) {
         if (j->symbols[i].id >= 0)
             spt_ids_add(ids, j->symbols[i].id);

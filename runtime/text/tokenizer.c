@@ -220,6 +220,20 @@ static bool list_cut_sizes(spt_tokenizer *t)
     return true;
 }
 
+/* NFC writes a text with a third of its bytes at least. Nothing is known where
+   a byte may have no token: any number of them is left out, or one unknown. */
+static size_t longest(const spt_tokenizer *t)
+{
+    size_t most = 0;
+    for (int i = 0; i < 256; i++)
+        if (t->byte_ids[i] < 0)
+            return 0;
+    for (int i = 0; i < t->size; i++)
+        if (t->tokens[i].text.size > most)
+            most = t->tokens[i].text.size;
+    return t->nfc ? 3 * most : most;
+}
+
 spt_status spt_tokenizer_finish(spt_tokenizer *t, spt_error *err)
 {
     for (int i = 0; i < t->size; i++) {
@@ -235,6 +249,7 @@ spt_status spt_tokenizer_finish(spt_tokenizer *t, spt_error *err)
     if (!list_cut_sizes(t))
         return no_memory(t, err);
     find_bytes(t);
+    t->longest = longest(t);
     mark_ends(t);
     return SPT_OK;
 }

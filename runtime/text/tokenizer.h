@@ -40,6 +40,11 @@ void spt_tokenizer_close(spt_tokenizer *tokenizer);
 typedef struct spt_encode_options {
     bool specials; /* "<|im_end|>" in the text is that token, not its letters */
     bool begin; /* the token that begins a text, where the model wants one */
+    size_t most; /* a text of more ids is SPT_E_USAGE, found before all of it
+                    is encoded; 0 = any number */
+    /* Asked now and then; true ends it with SPT_E_CANCELLED. May be NULL. */
+    bool (*stop)(void *user);
+    void *user;
 } spt_encode_options;
 
 /*

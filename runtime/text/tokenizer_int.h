@@ -78,6 +78,8 @@ struct spt_tokenizer {
     text_map by_cut;
     int32_t *cut_sizes;
     int cut_first[257];
+    size_t longest; /* bytes of a text that one id can stand for, at most;
+                       0 = any number */
 
     int32_t begin, end; /* or -1 */
     bool adds_begin;
@@ -129,9 +131,11 @@ spt_status spt_cuts_run(const spt_tokenizer *tokenizer, const char *text,
                         size_t size, spt_word_fn *word, void *user,
                         spt_error *err);
 
-/* Joins the symbols of one word; its memory serves many words. */
+/* Joins the symbols of one word; its memory serves many words. Of the options
+   it asks `stop`; they outlive it. */
 typedef struct spt_joiner spt_joiner;
-spt_joiner *spt_joiner_new(const spt_tokenizer *tokenizer);
+spt_joiner *spt_joiner_new(const spt_tokenizer *tokenizer,
+                           const spt_encode_options *options);
 void spt_joiner_free(spt_joiner *joiner);
 spt_status spt_joiner_word(spt_joiner *joiner, const char *word, size_t size,
                            spt_ids *ids, spt_error *err);

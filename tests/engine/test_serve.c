@@ -159,6 +159,32 @@ static void test_too_long(void)
     spt_free(body);
 }
 
+/* Prompts are read beside the worker: that one does not fit is found while
+   every session is busy. */
+static void test_read_beside(void)
+{
+    int fds[3];
+    spt_buf body = {0};
+    spt_buf_puts(&body, "{\"prompt\":\"");
+    for (int i = 0; i < 500000; i++)
+        spt_buf_puts(&body, "abc abc ab");
+    spt_buf_puts(&body, "\"}");
+    bool idle = until(0, 0);
+    for (int i = 0; i < 3; i++)
+        fds[i] = send_request("POST", "/v1/completions", long_request);
+    CHECK(idle && until(3, 0), "a server that is busy");
+    reply r = ask("POST", "/v1/completions", body.data);
+    CHECK_INT(r.code, 400, "refuses a prompt that is too long");
+    CHECK_HAS(r.body.data ? r.body.data : "", "the prompt has more than 511",
+              "with how long it may be");
+    CHECK_INT((int)metric("vllm:num_requests_running", ""), 3,
+              "and goes on answering the others");
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    spt_buf_free(&r.body);
+    spt_buf_free(&body);
+}
+
 /* As many fields that nobody knows as a body can hold. */
 static void test_many_fields(void)
 {
@@ -228,6 +254,7 @@ int main(void)
         test_left_stream();
         test_crowd();
         test_too_long();
+        test_read_beside();
         test_many_fields();
         test_keep_alive();
         /* One that is still running when the server stops. */

@@ -266,6 +266,48 @@ static void test_options(void)
     spt_tokenizer_close(t);
 }
 
+static bool stops(void *user)
+{
+    return ++*(int *)user == 2;
+}
+
+/* A text of more tokens than there is room for, and one that nobody waits
+   for any more, are not encoded to their end. */
+static void test_bounds(void)
+{
+    spt_tokenizer *t = open_json("tests/fixtures/tokenizers/gpt-2.json");
+    if (!t)
+        return;
+    spt_ids ids = {0};
+    enum { SIZE = 1 << 20 };
+    char *text = spt_calloc(SIZE + 1, 1);
+    for (int i = 0; i < SIZE; i++)
+        text[i] = "the "[i % 4];
+    spt_encode_options four = {.most = 4};
+    CHECK(spt_tokenizer_encode(t, "....", 4, four, &ids, &err) == SPT_OK &&
+              ids.size == 4,
+          "as many tokens as may be");
+    CHECK(spt_tokenizer_encode(t, ".....", 5, four, &ids, &err) ==
+                  SPT_E_USAGE &&
+              ids.size == 4,
+          "one more is refused, and none is added");
+    CHECK_TEXT(err.text, "more than 4 tokens", "with how many may be");
+    int asked = 0;
+    spt_encode_options waiting = {.most = 4, .stop = stops, .user = &asked};
+    CHECK(spt_tokenizer_encode(t, text, SIZE, waiting, &ids, &err) ==
+                  SPT_E_USAGE &&
+              asked == 0,
+          "a text that must have more is not begun");
+    waiting.most = 0;
+    CHECK(spt_tokenizer_encode(t, text, SIZE, waiting, &ids, &err) ==
+                  SPT_E_CANCELLED &&
+              asked == 2,
+          "one that is not wanted any more ends within a word");
+    spt_ids_free(&ids);
+    spt_free(text);
+    spt_tokenizer_close(t);
+}
+
 /* Every id alone: pieces of characters are held until they are complete. */
 static void test_streaming(void)
 {
@@ -330,6 +372,7 @@ int main(int argc, char **argv)
     test_fixtures();
     test_gguf_blanks();
     test_options();
+    test_bounds();
     test_streaming();
     return check_done();
 }

@@ -2,8 +2,8 @@
  * An engine behind HTTP, in the shapes of OpenAI's API: completions and chat
  * completions, whole or streamed, models, health, metrics.
  *
- * Connections have threads of their own (libmicrohttpd); they read requests
- * and wait. One worker thread owns the engine: it takes requests from a queue
+ * Connections have threads of their own (libmicrohttpd); they read requests,
+ * make tokens of them and wait. One worker thread owns the engine: it takes requests from a queue
  * and steps all running ones together. A job is what the two share.
  */
 #ifndef SPT_SERVE_H

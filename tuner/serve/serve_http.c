@@ -14,7 +14,6 @@ typedef enum MHD_Result result;
 
 enum {
     IDLE_SECONDS = 600, /* of a connection that sends and takes nothing */
-    LOOK_MS = 100, /* between two looks whether a client is still there */
     /* Beside those of requests that may be here. Each has a thread; at the
        limit libmicrohttpd resets new ones instead of letting them wait. */
     SPARE_CONNECTIONS = 1024,
@@ -25,7 +24,8 @@ typedef struct request {
     struct MHD_Connection *connection;
     const char *rest; /* of the path, behind its route */
     spt_buf body;
-    bool too_long;
+    size_t taken; /* bytes of it at the gate */
+    bool too_long, no_room;
     serve_job *job; /* streamed: left when the connection ends */
 } request;
 
@@ -72,8 +72,9 @@ static result send_error(struct MHD_Connection *connection, unsigned code,
 }
 
 /* Whether the other side has closed or reset the connection. */
-static bool is_gone(struct MHD_Connection *connection)
+static bool is_gone(void *user)
 {
+    struct MHD_Connection *connection = user;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     char byte;
@@ -93,12 +94,7 @@ static bool wait_for(struct MHD_Connection *connection, serve_job *job)
     spt_serve *serve = job->serve;
     bool gone = false;
     while (job->open && !(job->stream && job->out.size) && !gone) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&serve->changed, &serve->lock, &until);
+        spt_serve_wait(serve);
         gone = is_gone(connection);
     }
     return !gone;
@@ -174,21 +170,48 @@ static result reply_whole(struct MHD_Connection *connection, serve_job *job)
     return sent;
 }
 
+static void drop_body(spt_serve *serve, request *r)
+{
+    spt_serve_gate_drop(serve, r->taken);
+    spt_buf_free(&r->body);
+    r->body = (spt_buf){0};
+    r->taken = 0;
+}
+
+/* The body to a job with tokens: here, so that the worker steps meanwhile. */
+static spt_status read_job(spt_serve *serve, request *r, bool chat,
+                           serve_job **job, spt_error *err)
+{
+    const serve_client client = {is_gone, r->connection};
+    size_t size = r->body.size;
+    const char *body = r->body.data ? r->body.data : "";
+    if (r->no_room)
+        return spt_fail(err, SPT_E_MEMORY,
+                        "%d MiB of requests are here: try again later",
+                        SERVE_BODIES >> 20);
+    if (r->body.failed)
+        return spt_fail(err, SPT_E_MEMORY, "request: out of memory");
+    if (!spt_serve_gate_enter(serve, size, &client))
+        return spt_fail(err, SPT_E_CANCELLED, "request: the client has gone");
+    spt_status status = spt_serve_request(serve, chat, body, size, job, err);
+    drop_body(serve, r);
+    if (status == SPT_OK)
+        status = spt_serve_encode(*job, &client, err);
+    spt_serve_gate_leave(serve, size);
+    return status;
+}
+
 static result complete(spt_serve *serve, struct MHD_Connection *connection,
                        request *r, bool chat)
 {
     spt_error err = {0};
     serve_job *job = NULL;
-    const char *body = r->body.data ? r->body.data : "";
     if (r->too_long) {
         spt_fail(&err, SPT_E_USAGE, "request: more than %d MiB, expected less",
                  SERVE_BODY >> 20);
         return send_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, &err);
     }
-    spt_status status =
-        r->body.failed
-            ? spt_fail(&err, SPT_E_MEMORY, "request: out of memory")
-            : spt_serve_request(serve, chat, body, r->body.size, &job, &err);
+    spt_status status = read_job(serve, r, chat, &job, &err);
     if (status == SPT_OK)
         status = spt_serve_submit(job, &err);
     if (status != SPT_OK) {
@@ -300,6 +323,19 @@ static result reply(spt_serve *serve, struct MHD_Connection *connection,
     return found->reply(serve, connection, r);
 }
 
+static void take_part(spt_serve *serve, request *r, const char *part,
+                      size_t size)
+{
+    r->too_long |= r->taken + size > SERVE_BODY;
+    if (r->too_long || r->no_room)
+        return;
+    r->no_room = !spt_serve_gate_take(serve, size);
+    if (r->no_room)
+        return;
+    r->taken += size;
+    spt_buf_add(&r->body, part, size);
+}
+
 /* Called once when a request begins, for each part of its body, at its end. */
 static result handle(void *user, struct MHD_Connection *connection,
                      const char *path, const char *method, const char *version,
@@ -314,9 +350,7 @@ static result handle(void *user, struct MHD_Connection *connection,
         return r ? MHD_YES : MHD_NO;
     }
     if (*size) {
-        r->too_long |= r->body.size + *size > SERVE_BODY;
-        if (!r->too_long)
-            spt_buf_add(&r->body, part, *size);
+        take_part(user, r, part, *size);
         *size = 0;
         return MHD_YES;
     }
@@ -327,12 +361,12 @@ static void ended(void *user, struct MHD_Connection *connection, void **state,
                   enum MHD_RequestTerminationCode why)
 {
     request *r = *state;
-    (void)user, (void)connection, (void)why;
+    (void)connection, (void)why;
     if (!r)
         return;
     if (r->job)
         spt_serve_leave(r->job);
-    spt_buf_free(&r->body);
+    drop_body(user, r);
     spt_free(r);
     *state = NULL;
 }
@@ -375,7 +409,7 @@ static spt_status listen_on(spt_serve *serve, spt_error *err)
     serve->daemon = MHD_start_daemon(
         flags, (uint16_t)o->port, NULL, NULL, handle, serve,
         MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)to,
-        MHD_OPTION_NOTIFY_COMPLETED, ended, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        MHD_OPTION_NOTIFY_COMPLETED, ended, serve, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)(o->queue + o->sessions + SPARE_CONNECTIONS),
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
     if (!serve->daemon)

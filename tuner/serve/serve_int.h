@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "chat.h"
 #include "json.h"
 #include "serve.h"
 
@@ -13,13 +14,17 @@ enum {
     SERVE_BIASES = 1024,
     SERVE_CHOICES = 128, /* answers to a request */
     SERVE_BODY = 16 << 20, /* bytes of a request */
+    SERVE_BODIES = 256 << 20, /* of all that are here unread */
+    SERVE_SMALL = 64 << 10, /* of one that is read without waiting */
 };
 
 typedef struct serve_job serve_job;
 
 typedef struct serve_prompt {
     const char *text; /* or */
-    const cJSON *tokens; /* a list of ids */
+    const cJSON *list; /* of ids */
+    int32_t *tokens; /* count of them; owned */
+    size_t count;
 } serve_prompt;
 
 /* One answer: a request wants n of them to each of its prompts. */
@@ -30,7 +35,7 @@ typedef struct serve_choice {
 
     /* The worker's. */
     spt_session *running;
-    size_t prompt_tokens, tokens;
+    size_t tokens;
     size_t characters; /* of the text so far */
     spt_finish finish;
     spt_buf text; /* when it is not streamed */
@@ -53,9 +58,9 @@ struct serve_job {
     bool usage; /* in a last chunk of a stream */
     int copies; /* answers per prompt: n */
     int best_of; /* of so many; 0 = not said */
-    spt_chat_message *messages; /* of a chat; owned */
+    spt_message *messages; /* of a chat; owned */
     size_t n_messages;
-    serve_prompt *prompts; /* or prompts; owned */
+    serve_prompt *prompts; /* or prompts; of a chat one; owned */
     size_t n_prompts;
     spt_session_options session;
     spt_answer_options answer;
@@ -89,6 +94,8 @@ struct spt_serve {
     pthread_cond_t changed; /* what follows, or a job's shared part */
     serve_choice *first, *last; /* the queue */
     int waiting, running; /* choices */
+    size_t unread; /* bytes of bodies that have come */
+    size_t reading; /* of large ones that are parsed and encoded */
     bool stopping;
     long started; /* Unix seconds */
     unsigned long next_id;
@@ -108,9 +115,28 @@ spt_status spt_serve_read_prompt(serve_job *job, const cJSON *item,
                                  spt_error *err);
 spt_status spt_serve_read_messages(serve_job *job, const cJSON *item,
                                    spt_error *err);
-/* The tokens of a choice's prompt, the caller's (spt_free). */
-spt_status spt_serve_tokens(const serve_choice *choice, int32_t **tokens,
-                            size_t *count, spt_error *err);
+/* Who waits for a request; gone: it does no more. */
+typedef struct serve_client {
+    bool (*gone)(void *user);
+    void *user;
+} serve_client;
+/* The tokens of its prompts, on the caller's thread; what they are made from
+   is freed. SPT_E_CANCELLED: the client has gone. */
+spt_status spt_serve_encode(serve_job *job, const serve_client *client,
+                            spt_error *err);
+const serve_prompt *spt_serve_prompt_of(const serve_choice *choice);
+
+/* serve_gate.c: how much of requests is in memory at once. A part of a body
+   comes in (false: there is no room), then the body is read by its thread when
+   it is its turn (false: the client has gone), then it is done with. */
+bool spt_serve_gate_take(spt_serve *serve, size_t size);
+bool spt_serve_gate_enter(spt_serve *serve, size_t size,
+                          const serve_client *client);
+void spt_serve_gate_leave(spt_serve *serve, size_t size);
+void spt_serve_gate_drop(spt_serve *serve, size_t size);
+/* With the lock held: waits for a change, at most until it is time to look
+   whether the client is still there. */
+void spt_serve_wait(spt_serve *serve);
 
 /* serve_reply.c: texts of answers, made with the lock held. */
 void spt_serve_reply_echo(serve_choice *choice, spt_text prompt);

@@ -1,7 +1,9 @@
 /* What a request wants to be answered: texts, tokens or a chat. */
 #include <string.h>
 
+#include "chat.h"
 #include "serve_int.h"
+#include "session_int.h"
 
 /* How messages may be marked, and as what templates know it. */
 static const struct {
@@ -27,8 +29,8 @@ static bool is_tokens(const cJSON *list)
 static bool set_prompt(serve_prompt *prompt, const cJSON *item)
 {
     prompt->text = cJSON_GetStringValue(item);
-    prompt->tokens = is_tokens(item) ? item : NULL;
-    return prompt->text || prompt->tokens;
+    prompt->list = is_tokens(item) ? item : NULL;
+    return prompt->text || prompt->list;
 }
 
 spt_status spt_serve_read_prompt(serve_job *job, const cJSON *item,
@@ -88,7 +90,7 @@ static spt_status join(serve_job *job, const cJSON *parts, size_t index,
 }
 
 static spt_status read_message(serve_job *job, const cJSON *item, size_t index,
-                               spt_chat_message *message, spt_error *err)
+                               spt_message *message, spt_error *err)
 {
     const char *role =
         cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "role"));
@@ -125,7 +127,9 @@ spt_status spt_serve_read_messages(serve_job *job, const cJSON *item,
                         "messages: expected a list of messages");
     job->messages =
         spt_calloc((size_t)cJSON_GetArraySize(item), sizeof *job->messages);
-    if (!job->messages)
+    job->prompts = spt_calloc(1, sizeof *job->prompts);
+    job->n_prompts = job->prompts != NULL;
+    if (!job->messages || !job->prompts)
         return spt_fail(err, SPT_E_MEMORY, "messages: out of memory");
     cJSON_ArrayForEach(each, item)
     {
@@ -135,73 +139,109 @@ spt_status spt_serve_read_messages(serve_job *job, const cJSON *item,
     return SPT_OK;
 }
 
-/* The chat as a text that is the caller's (spt_free). */
-static spt_status chat_text(const serve_job *job, char **text, size_t *size,
-                            spt_error *err)
-{
-    spt_engine *engine = job->serve->options.engine;
-    SPT_TRY(spt_engine_chat(engine, job->messages, job->n_messages, NULL, 0,
-                            size, err));
-    *text = spt_calloc(*size + 1, 1);
-    if (!*text)
-        return spt_fail(err, SPT_E_MEMORY, "messages: out of memory");
-    return spt_engine_chat(engine, job->messages, job->n_messages, *text, *size,
-                           size, err);
-}
-
-/* In two turns: how many, then which. */
-static spt_status encode(const serve_job *job, const char *text, size_t size,
-                         int32_t **tokens, size_t *count, spt_error *err)
+/* A text to tokens, as many as there is room for. */
+static spt_status encode(const serve_job *job, spt_text text,
+                         const serve_client *client, serve_prompt *prompt,
+                         spt_error *err)
 {
     const spt_engine *engine = job->serve->options.engine;
-    SPT_TRY(spt_engine_encode(engine, text, size, !job->chat, job->chat, NULL,
-                              0, count, err));
-    *tokens = spt_calloc(*count + 1, sizeof **tokens);
-    if (!*tokens)
-        return spt_fail(err, SPT_E_MEMORY, "the prompt: out of memory");
-    return spt_engine_encode(engine, text, size, !job->chat, job->chat, *tokens,
-                             *count, count, err);
+    const spt_encode_options options = {
+        .specials = job->chat,
+        .begin = !job->chat,
+        .most = (size_t)job->serve->info.context - 1,
+        .stop = client->gone,
+        .user = client->user,
+    };
+    spt_ids ids = {0};
+    spt_error why;
+    spt_status status = spt_tokenizer_encode(engine->tokenizer, text.data,
+                                             text.size, options, &ids, &why);
+    prompt->tokens = ids.data;
+    prompt->count = ids.size;
+    if (status == SPT_E_USAGE)
+        return spt_fail(err, SPT_E_USAGE, "the prompt has %s, expected 1 to %d",
+                        why.text, (int)options.most);
+    if (status != SPT_OK)
+        *err = why;
+    return status;
 }
 
-static spt_status copy_ids(const cJSON *ids, int32_t **tokens, size_t *count,
+static spt_status encode_chat(serve_job *job, const serve_client *client,
+                              spt_error *err)
+{
+    const spt_engine *engine = job->serve->options.engine;
+    spt_buf text = {0};
+    spt_status status = spt_chat_text(engine->tokenizer, job->messages,
+                                      job->n_messages, true, &text, err);
+    if (status == SPT_OK && text.failed)
+        status = spt_fail(err, SPT_E_MEMORY, "messages: out of memory");
+    if (status == SPT_OK)
+        status = encode(job, (spt_text){text.data ? text.data : "", text.size},
+                        client, &job->prompts[0], err);
+    spt_buf_free(&text);
+    return status;
+}
+
+static spt_status copy_ids(const serve_job *job, serve_prompt *prompt,
                            spt_error *err)
 {
     const cJSON *each;
-    *tokens = spt_calloc((size_t)cJSON_GetArraySize(ids), sizeof **tokens);
-    if (!*tokens)
+    int vocab = job->serve->info.vocab, context = job->serve->info.context;
+    int count = cJSON_GetArraySize(prompt->list);
+    if (count >= context)
+        return spt_fail(err, SPT_E_USAGE,
+                        "the prompt has %d tokens, expected 1 to %d", count,
+                        context - 1);
+    prompt->tokens = spt_calloc((size_t)count, sizeof *prompt->tokens);
+    if (!prompt->tokens)
         return spt_fail(err, SPT_E_MEMORY, "the prompt: out of memory");
-    *count = 0;
-    cJSON_ArrayForEach(each, ids)(*tokens)[(*count)++] = each->valueint;
+    cJSON_ArrayForEach(each, prompt->list)
+    {
+        if (each->valueint < 0 || each->valueint >= vocab)
+            return spt_fail(err, SPT_E_USAGE,
+                            "prompt: token %zu is %d, expected 0 to %d",
+                            prompt->count, each->valueint, vocab - 1);
+        prompt->tokens[prompt->count++] = each->valueint;
+    }
     return SPT_OK;
 }
 
-spt_status spt_serve_tokens(const serve_choice *choice, int32_t **tokens,
-                            size_t *count, spt_error *err)
+static spt_status encode_prompt(serve_job *job, const serve_client *client,
+                                serve_prompt *p, spt_error *err)
 {
-    const serve_job *job = choice->job;
-    spt_status status;
-    *tokens = NULL;
-    if (job->chat) {
-        char *text = NULL;
-        size_t size = 0;
-        status = chat_text(job, &text, &size, err);
-        if (status == SPT_OK)
-            status = encode(job, text, size, tokens, count, err);
-        spt_free(text);
-    } else {
-        const serve_prompt *p = &job->prompts[choice->index / job->copies];
-        status = p->text
-                     ? encode(job, p->text, strlen(p->text), tokens, count, err)
-                     : copy_ids(p->tokens, tokens, count, err);
-    }
-    int context = job->serve->info.context;
-    if (status == SPT_OK && (*count == 0 || *count >= (size_t)context))
-        status = spt_fail(err, SPT_E_USAGE,
-                          "the prompt has %zu tokens, expected 1 to %d", *count,
-                          context - 1);
-    if (status != SPT_OK) {
-        spt_free(*tokens);
-        *tokens = NULL;
-    }
-    return status;
+    if (job->chat)
+        SPT_TRY(encode_chat(job, client, err));
+    else if (p->text)
+        SPT_TRY(
+            encode(job, (spt_text){p->text, strlen(p->text)}, client, p, err));
+    else
+        SPT_TRY(copy_ids(job, p, err));
+    if (p->count == 0)
+        return spt_fail(err, SPT_E_USAGE,
+                        "the prompt has 0 tokens, expected 1 to %d",
+                        job->serve->info.context - 1);
+    return SPT_OK;
+}
+
+spt_status spt_serve_encode(serve_job *job, const serve_client *client,
+                            spt_error *err)
+{
+    for (size_t i = 0; i < job->n_prompts; i++)
+        SPT_TRY(encode_prompt(job, client, &job->prompts[i], err));
+    for (size_t i = 0; i < job->n_prompts; i++)
+        job->prompts[i] = (serve_prompt){.tokens = job->prompts[i].tokens,
+                                         .count = job->prompts[i].count};
+    cJSON_DeleteItemFromObjectCaseSensitive(job->body, "prompt");
+    cJSON_DeleteItemFromObjectCaseSensitive(job->body, "messages");
+    cJSON_Delete(job->texts);
+    spt_free(job->messages);
+    job->texts = NULL;
+    job->messages = NULL;
+    job->n_messages = 0;
+    return SPT_OK;
+}
+
+const serve_prompt *spt_serve_prompt_of(const serve_choice *choice)
+{
+    return &choice->job->prompts[choice->index / choice->job->copies];
 }

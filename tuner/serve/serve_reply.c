@@ -63,7 +63,7 @@ static void set_usage(cJSON *root, const serve_job *job)
     for (int i = 0; i < job->n_choices; i++) {
         answer += job->choices[i].tokens;
         if (i % job->copies == 0)
-            prompt += job->choices[i].prompt_tokens;
+            prompt += spt_serve_prompt_of(&job->choices[i])->count;
     }
     cJSON_DeleteItemFromObject(root, "usage");
     cJSON *usage = cJSON_AddObjectToObject(root, "usage");

@@ -22,7 +22,7 @@ static bool has_nul(const char *body, size_t size)
 /* What one field alone can't tell. */
 static spt_status check(const serve_job *job, spt_error *err)
 {
-    if (job->chat ? !job->messages : !job->prompts)
+    if (!job->prompts)
         return spt_fail(err, SPT_E_USAGE, "%s: is missing",
                         job->chat ? "messages" : "prompt");
     if (job->answer.top_logprobs && !job->answer.logprobs)
@@ -41,7 +41,7 @@ static spt_status check(const serve_job *job, spt_error *err)
 
 static spt_status add_choices(serve_job *job, spt_error *err)
 {
-    size_t count = (job->chat ? 1 : job->n_prompts) * (size_t)job->copies;
+    size_t count = job->n_prompts * (size_t)job->copies;
     if (count > SERVE_CHOICES)
         return spt_fail(err, SPT_E_USAGE,
                         "n: %zu answers in all, expected at most %d", count,
@@ -106,6 +106,8 @@ void spt_serve_job_free(serve_job *job)
         cJSON_Delete(job->choices[i].logprobs);
         spt_buf_free(&job->choices[i].text);
     }
+    for (size_t i = 0; i < job->n_prompts; i++)
+        spt_free(job->prompts[i].tokens);
     cJSON_Delete(job->body);
     cJSON_Delete(job->texts);
     spt_free(job->messages);

@@ -130,7 +130,7 @@ static spt_status echo(serve_choice *choice, const int32_t *tokens,
 static spt_status begin(serve_choice *choice, spt_error *err)
 {
     serve_job *job = choice->job;
-    int32_t *tokens = NULL;
+    const serve_prompt *prompt = spt_serve_prompt_of(choice);
     spt_session_options session = job->session;
     spt_answer_options answer = job->answer;
     answer.event = on_event;
@@ -139,13 +139,10 @@ static spt_status begin(serve_choice *choice, spt_error *err)
     session.sampling.seed += (uint64_t)(choice->index % job->copies);
     SPT_TRY(spt_session_open(job->serve->options.engine, &session,
                              &choice->running, err));
-    SPT_TRY(spt_serve_tokens(choice, &tokens, &choice->prompt_tokens, err));
-    spt_status status = spt_session_sync(choice->running, tokens,
-                                         choice->prompt_tokens, NULL, err);
-    if (status == SPT_OK && job->echo)
-        status = echo(choice, tokens, choice->prompt_tokens, err);
-    spt_free(tokens);
-    SPT_TRY(status);
+    SPT_TRY(spt_session_sync(choice->running, prompt->tokens, prompt->count,
+                             NULL, err));
+    if (job->echo)
+        SPT_TRY(echo(choice, prompt->tokens, prompt->count, err));
     return spt_session_answer(choice->running, &answer, err);
 }
 
