@@ -1,9 +1,12 @@
+//% include("vector.cu")
+
 /* As spt_gather_args (runtime/kernels/gather.h). */
 struct GatherArgs {
-    const char *in;
-    char *out;
-    const int *index;
-    long long in_stride, out_stride, row_bytes;
+    const void *in;
+    void *out;
+    const int *from, *to; /* (row), or null: rows in their order */
+    long long in_stride, out_stride;
+    int width;
 };
 
 constexpr int THREADS = ${THREADS};
@@ -11,13 +14,13 @@ constexpr int THREADS = ${THREADS};
 extern "C" __global__ void __launch_bounds__(THREADS)
 ${SYMBOL}(const __grid_constant__ GatherArgs args)
 {
-    long long row = blockIdx.x;
-    long long at = (static_cast<long long>(blockIdx.y) * THREADS + threadIdx.x) * 16;
-    if (at >= args.row_bytes)
+    int row = blockIdx.x, at = (blockIdx.y * THREADS + threadIdx.x) * 8;
+    long long from = args.from ? args.from[row] : row;
+    long long to = args.to ? args.to[row] : row;
+    if (at >= args.width || to < 0)
         return;
-    int from = args.index[row];
-    uint4 words = make_uint4(0, 0, 0, 0);
+    float x[8] = {};
     if (from >= 0)
-        words = *reinterpret_cast<const uint4 *>(args.in + from * args.in_stride + at);
-    *reinterpret_cast<uint4 *>(args.out + row * args.out_stride + at) = words;
+        load8_${IN_TYPE}(args.in, from * args.in_stride + at, x);
+    store8_${OUT_TYPE}(args.out, to * args.out_stride + at, x);
 }

@@ -1,6 +1,6 @@
 /*
- * Row gather, templates/gather: row i of out is row index[i] of in, whatever
- * its type. A negative index gives zeros.
+ * Rows by an index, templates/gather: row to[i] of out is row from[i] of in,
+ * rounded to out's type. A negative `from` gives zeros, a negative `to` nothing.
  */
 #ifndef SPT_GATHER_H
 #define SPT_GATHER_H
@@ -8,10 +8,11 @@
 #include "launch.h"
 
 typedef struct spt_gather_args {
-    CUdeviceptr in, out; /* 16-byte aligned */
-    CUdeviceptr index; /* int32 (row) */
-    int64_t in_stride, out_stride; /* bytes, multiples of 16 */
-    int64_t row_bytes; /* a multiple of 16 */
+    CUdeviceptr in,
+        out; /* (.., width) in the kernel's types, 16-byte aligned */
+    CUdeviceptr from, to; /* int32 (row); 0: rows in their order */
+    int64_t in_stride, out_stride; /* numbers between rows, multiples of 8 */
+    int32_t width; /* a multiple of 8 */
 } spt_gather_args;
 
 spt_status spt_gather_launch(const spt_driver *driver,

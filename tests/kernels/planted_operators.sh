@@ -38,6 +38,8 @@ planted no-cube "expected" gate.cu 's/0.044715f, cube, x/0.044715f, x, x/' \
     activation gate=gelu
 planted no-zeros "out of bounds" gather.cu 's/if (from >= 0)//' \
     gather rows=30
+planted no-nothing "out of bounds" gather.cu 's/ || to < 0//' \
+    gather rows=30 scatter=1
 planted backwards "k_cache of row" kv_compact.cu \
     's/int j = 0; j < length; j++/int j = length - 1; j >= 0; j--/' \
     kv_compact tokens=31

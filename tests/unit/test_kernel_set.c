@@ -78,10 +78,10 @@ static void check_gather(const spt_function *kernel)
     d->cuMemcpyHtoD(memory + 128, index, sizeof index);
     const spt_gather_args args = {.in = memory,
                                   .out = memory + 64,
-                                  .index = memory + 128,
-                                  .in_stride = 32,
-                                  .out_stride = 32,
-                                  .row_bytes = 32};
+                                  .from = memory + 128,
+                                  .in_stride = 8,
+                                  .out_stride = 8,
+                                  .width = 8};
     CHECK_OK(spt_gather_launch(d, kernel, &args, 2, NULL, &err), &err,
              "a kernel of the set is launched");
     d->cuMemcpyDtoH(seen, memory + 64, sizeof seen);
