@@ -1,6 +1,6 @@
 -- Drafts from the text itself: one CTA a sequence goes over the ends of
 -- matches from the most recent one back, a thread an end, and stops at the
--- first stretch that holds the answer.
+-- stretch that holds the last match that is wanted.
 
 local THREADS = 512
 
@@ -14,7 +14,7 @@ return {
     return { threads = THREADS, shared_bytes = 0, min_ctas = 0 }
   end,
   key = function()
-    return "ngram-1"
+    return "ngram-2"
   end,
   symbol = function()
     return "ngram"

@@ -16,9 +16,10 @@ typedef struct ngram {
     spt_ngram_rule rule;
     spt_forward *forward; /* NULL: the host searches */
     int n_histories, context;
+    int matches; /* of one text, that the device finds at most */
     history *histories;
     spt_forward_search *searches; /* (n_histories) */
-    int32_t (*drafts)[SPT_DRAFT_NODES]; /* (n_histories) */
+    int32_t (*drafts)[SPT_DRAFT_NODES]; /* (n_histories, matches) */
     uint64_t round;
 } ngram;
 
@@ -80,19 +81,35 @@ int spt_ngram_find(const int32_t *text, int count, int min_match, int max_match,
     return find_recent(text, count, min_match, max_match, ends, found, room);
 }
 
-/* What followed, below node 0; past the text's end it goes on with itself. */
-static void propose(const spt_draft_request *r, int end)
+static int lesser(int a, int b)
 {
-    int node = 0, distance = r->count - end;
-    int32_t drafted[SPT_DRAFT_NODES];
-    for (int i = 0; i < r->want && i + 1 < SPT_DRAFT_NODES; i++) {
-        int at = end + i, same = -1;
-        drafted[i] = at < r->count ? r->text[at] : drafted[i - distance];
-        int added = spt_draft_add(r->draft, node, drafted[i], &same);
+    return a < b ? a : b;
+}
+
+static int wanted(const spt_draft_request *r)
+{
+    return lesser(r->want, SPT_DRAFT_NODES - 1);
+}
+
+/* A path below node 0, where others may go along with it. */
+static void propose(const spt_draft_request *r, const int32_t *tokens)
+{
+    for (int i = 0, node = 0; i < wanted(r) && node >= 0; i++) {
+        int same = -1, added = spt_draft_add(r->draft, node, tokens[i], &same);
         node = added >= 0 ? added : same;
-        if (node < 0)
-            return;
     }
+}
+
+/* What followed; past the text's end it goes on with itself. */
+static void follow(const spt_draft_request *r, int end, int32_t *tokens)
+{
+    for (int i = 0; i < wanted(r); i++)
+        tokens[i] = r->text[end + i % (r->count - end)];
+}
+
+static int branches(const spt_draft_request *r)
+{
+    return r->branches > 1 ? lesser(r->branches, SPT_DRAFT_NODES) : 1;
 }
 
 static void draft_on_host(const ngram *n, spt_draft_request *requests,
@@ -101,14 +118,14 @@ static void draft_on_host(const ngram *n, spt_draft_request *requests,
     for (int i = 0; i < count; i++) {
         const spt_draft_request *r = &requests[i];
         int ends[SPT_DRAFT_NODES];
-        int room = r->branches < 1                 ? 1
-                   : r->branches < SPT_DRAFT_NODES ? r->branches
-                                                   : SPT_DRAFT_NODES;
-        int found =
-            spt_ngram_find(r->text, r->count, n->rule.min_match,
-                           n->rule.max_match, n->rule.longest, ends, room);
-        for (int j = 0; j < found; j++)
-            propose(r, ends[j]);
+        int32_t tokens[SPT_DRAFT_NODES];
+        int found = spt_ngram_find(r->text, r->count, n->rule.min_match,
+                                   n->rule.max_match, n->rule.longest, ends,
+                                   branches(r));
+        for (int j = 0; j < found; j++) {
+            follow(r, ends[j], tokens);
+            propose(r, tokens);
+        }
     }
 }
 
@@ -161,8 +178,9 @@ static void prepare(ngram *n, const spt_draft_request *r, int i)
         .text = r->text,
         .count = r->count,
         .common = common,
-        .want = r->want < SPT_DRAFT_NODES ? r->want : SPT_DRAFT_NODES - 1,
-        .draft = n->drafts[i]};
+        .want = wanted(r),
+        .matches = branches(r),
+        .draft = n->drafts + (size_t)i * (size_t)n->matches};
 }
 
 static spt_status draft_on_device(ngram *n, spt_draft_request *requests,
@@ -177,20 +195,19 @@ static spt_status draft_on_device(ngram *n, spt_draft_request *requests,
         const spt_forward_search *s = &n->searches[i];
         if (status != SPT_OK)
             n->histories[s->history].count = 0;
-        for (int j = 0; status == SPT_OK && j < s->drafted; j++)
-            spt_draft_add(requests[i].draft, j, s->draft[j], NULL);
+        for (int j = 0; status == SPT_OK && j < s->found; j++)
+            propose(&requests[i], s->draft[j]);
     }
     return status;
 }
 
-/* The kernel finds one match: a chain. */
 static spt_status draft(void *drafter, spt_draft_request *requests, int count,
                         spt_error *err)
 {
     ngram *n = drafter;
     bool fits = n->forward && count <= n->n_histories;
     for (int i = 0; i < count; i++)
-        fits = fits && requests[i].branches <= 1 &&
+        fits = fits && branches(&requests[i]) <= n->matches &&
                requests[i].count <= n->context;
     if (fits)
         return draft_on_device(n, requests, count, err);
@@ -241,7 +258,7 @@ static bool allocate(ngram *n)
     size_t count = (size_t)n->n_histories;
     n->histories = spt_calloc(count, sizeof *n->histories);
     n->searches = spt_calloc(count, sizeof *n->searches);
-    n->drafts = spt_calloc(count, sizeof *n->drafts);
+    n->drafts = spt_calloc(count * (size_t)n->matches, sizeof *n->drafts);
     bool good = n->histories && n->searches && n->drafts;
     for (size_t i = 0; good && i < count; i++) {
         history *h = &n->histories[i];
@@ -266,6 +283,8 @@ spt_status spt_ngram_open(const spt_ngram_rule *rule, spt_forward *forward,
     if (forward) {
         n->n_histories = spt_forward_limits_of(forward)->histories;
         n->context = spt_forward_limits_of(forward)->context;
+        int matches = spt_forward_limits_of(forward)->matches;
+        n->matches = matches > 1 ? matches : 1;
         if (!allocate(n)) {
             close_ngram(n);
             return spt_fail(err, SPT_E_MEMORY, "n-gram: out of memory");

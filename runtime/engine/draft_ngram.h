@@ -1,8 +1,8 @@
 /*
  * Drafts from the text itself: where the last n tokens stood before, what
- * followed there is proposed. runtime/kernels/ngram.h defines matches. The
- * device searches for chains; trees, which take several matches, are the
- * host's, by the same search.
+ * followed there is proposed. runtime/kernels/ngram.h defines matches; a tree
+ * takes several. The device searches, and the host does by the same rule where
+ * there is no device or a text is not on it.
  */
 #ifndef SPT_DRAFT_NGRAM_H
 #define SPT_DRAFT_NGRAM_H

@@ -110,6 +110,7 @@ static spt_forward_limits limits_of(const spt_engine_options *o)
         .dtype = o->dtype == SPT_TYPE_FP16 ? SPT_FP16 : SPT_BF16,
         .trees = o->draft.method != SPT_DRAFT_NONE && o->draft.branches > 1,
         .histories = o->draft.method == SPT_DRAFT_NGRAM ? o->sessions : 0,
+        .matches = o->draft.branches,
         .graphs = o->no_graphs ? 0 : GRAPHS};
 }
 

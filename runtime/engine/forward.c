@@ -77,6 +77,12 @@ static uint64_t input_ints(const spt_forward_limits *l)
            sequences * pages + chosen + SPT_DRAFT_NODES + 2;
 }
 
+static uint64_t search_ints(const spt_forward_limits *l)
+{
+    uint64_t matches = l->matches > 1 ? (uint64_t)l->matches : 1;
+    return FORWARD_SEARCH_IN + matches * FORWARD_SEARCH_MATCH;
+}
+
 static spt_status measure(const spt_model *model, const spt_forward_limits *l,
                           spt_forward_sizes *sizes, spt_error *err)
 {
@@ -95,6 +101,7 @@ static spt_status measure(const spt_model *model, const spt_forward_limits *l,
         .post_norms = c->post_norms,
         .sequences = (uint64_t)l->sequences,
         .histories = (uint64_t)l->histories,
+        .search_ints = search_ints(l),
         .tokens = (uint64_t)l->tokens,
         .logits = (uint64_t)l->logits,
         .pages = (uint64_t)l->pages,
@@ -196,7 +203,7 @@ static spt_status fill(spt_forward *f, spt_error *err)
     f->layers = spt_calloc((size_t)f->config->layers, sizeof *f->layers);
     f->graphs = spt_calloc((size_t)f->limits.graphs + 1, sizeof *f->graphs);
     f->search =
-        spt_calloc((size_t)f->limits.histories * FORWARD_SEARCH_INTS + 1,
+        spt_calloc((size_t)(f->sizes.histories * f->sizes.search_ints) + 1,
                    sizeof *f->search);
     if (!f->layers || !f->graphs || !f->search)
         return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");

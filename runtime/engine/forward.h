@@ -27,6 +27,7 @@ typedef struct spt_forward_limits {
     spt_dtype dtype; /* of activations and KV */
     bool trees; /* draft blocks may be trees */
     int histories; /* texts that n-gram drafts are searched in; 0 = none */
+    int matches; /* of one search: 0 ... SPT_NGRAM_MATCHES; 0 = 1 */
     int graphs; /* shapes of passes kept as CUDA graphs; 0 = no graphs */
 } spt_forward_limits;
 
@@ -144,8 +145,9 @@ typedef struct spt_forward_search {
     const int32_t *text; /* count tokens, at most the limits' context */
     int count, common; /* the first `common` of them are there already */
     int want; /* tokens to draft: 1 ... SPT_TREE_NODES */
-    int32_t *draft; /* (want): what followed the match */
-    int drafted; /* how many there are: 0 without a match, else want */
+    int matches; /* to find: 1 ... what the limits say */
+    int32_t (*draft)[SPT_TREE_NODES]; /* (matches): what followed each */
+    int found; /* matches that there are: so many drafts of `want` tokens */
 } spt_forward_search;
 
 /* Drafts of n texts, of different histories, by one launch; waits. */

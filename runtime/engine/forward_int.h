@@ -9,7 +9,7 @@
 typedef struct spt_forward_sizes {
     uint64_t layers, hidden, ffn, vocab, q_heads, head_dim, q_width, kv_width;
     uint64_t post_norms; /* 0 or 1 */
-    uint64_t sequences, tokens, logits, histories;
+    uint64_t sequences, tokens, logits, histories, search_ints;
     uint64_t pages, page_bytes; /* of K or V in one layer */
     uint64_t tables, positions, pairs; /* of rotary angles */
     uint64_t input_ints, partial_rows, weight_bytes;
@@ -127,11 +127,8 @@ typedef struct forward_choosing {
 enum { FORWARD_CHOICE_INTS = 2 * SPT_TREE_NODES + 1 };
 
 /* Ints of a search in a text: start (64 bits), length and want to the device;
-   drafts, their count and the size of the match from it. */
-enum {
-    FORWARD_SEARCH_IN = 4,
-    FORWARD_SEARCH_INTS = FORWARD_SEARCH_IN + SPT_TREE_NODES + 2
-};
+   of each match the draft, its count and the match's size from it. */
+enum { FORWARD_SEARCH_IN = 4, FORWARD_SEARCH_MATCH = SPT_TREE_NODES + 2 };
 
 /* forward_choose.c: writes what the kernels read; enqueues them and the copy
    of the choices; when that is done, hands them to the items. */

@@ -2,6 +2,8 @@
  * Texts on the device and the search in them. A text is sent once: later only
  * what follows the tokens that are there already.
  */
+#include <string.h>
+
 #include "forward_int.h"
 #include "ngram.h"
 
@@ -36,14 +38,29 @@ static void write_search(const spt_forward *f, const spt_forward_search *all,
     }
 }
 
-static void read_drafts(const int32_t *from, spt_forward_search *all, int n)
+/* Matches stand before what is none. */
+static void read_drafts(const int32_t *from, spt_forward_search *all, int n,
+                        int matches)
 {
-    const int32_t *count = from + n * DRAFTS;
+    const int32_t *counts = from + n * matches * DRAFTS;
     for (int i = 0; i < n; i++) {
-        all[i].drafted = count[i];
-        for (int j = 0; j < count[i] && j < DRAFTS; j++)
-            all[i].draft[j] = from[i * DRAFTS + j];
+        spt_forward_search *s = &all[i];
+        s->found = 0;
+        while (s->found < s->matches && counts[i * matches + s->found] > 0) {
+            const int32_t *draft = from + (i * matches + s->found) * DRAFTS;
+            memcpy(s->draft[s->found++], draft,
+                   (size_t)s->want * sizeof *draft);
+        }
     }
+}
+
+/* Of one launch: the most that a search wants. */
+static int most_matches(const spt_forward_search *all, int n)
+{
+    int most = 1;
+    for (int i = 0; i < n; i++)
+        most = all[i].matches > most ? all[i].matches : most;
+    return most;
 }
 
 static spt_status copy(const spt_forward *f, CUresult result, spt_error *err)
@@ -55,20 +72,23 @@ spt_status spt_forward_ngram(spt_forward *f, const spt_ngram_rule *rule,
                              spt_forward_search *all, int n, spt_error *err)
 {
     const spt_driver *d = f->driver;
+    int matches = most_matches(all, n), drafts = n * matches;
     CUdeviceptr in = f->buffer[SPT_FORWARD_SEARCH];
     size_t in_bytes = (size_t)n * FORWARD_SEARCH_IN * sizeof(int32_t);
-    size_t out_bytes = (size_t)n * (DRAFTS + 1) * sizeof(int32_t);
+    size_t out_bytes = (size_t)drafts * (DRAFTS + 1) * sizeof(int32_t);
     CUdeviceptr out = in + in_bytes;
     int32_t *back = f->search + n * FORWARD_SEARCH_IN;
     CUdeviceptr ints = (CUdeviceptr)n * sizeof(int32_t);
+    CUdeviceptr out_ints = (CUdeviceptr)drafts * sizeof(int32_t);
     const spt_ngram_args args = {.tokens = f->buffer[SPT_FORWARD_HISTORIES],
                                  .start = in,
                                  .length = in + 2 * ints,
                                  .want = in + 3 * ints,
                                  .draft = out,
-                                 .count = out + DRAFTS * ints,
-                                 .match = out + (DRAFTS + 1) * ints,
+                                 .count = out + DRAFTS * out_ints,
+                                 .match = out + (DRAFTS + 1) * out_ints,
                                  .draft_stride = DRAFTS,
+                                 .matches = matches,
                                  .min_match = rule->min_match,
                                  .max_match = rule->max_match,
                                  .longest = rule->longest,
@@ -82,6 +102,6 @@ spt_status spt_forward_ngram(spt_forward *f, const spt_ngram_rule *rule,
     SPT_TRY(
         copy(f, d->cuMemcpyDtoHAsync(back, out, out_bytes, f->stream), err));
     SPT_TRY(copy(f, d->cuStreamSynchronize(f->stream), err));
-    read_drafts(back, all, n);
+    read_drafts(back, all, n, matches);
     return SPT_OK;
 }

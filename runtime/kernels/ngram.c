@@ -12,5 +12,8 @@ spt_status spt_ngram_launch(const spt_driver *driver,
                         "ngram: matches of %d to %d tokens, expected 1 <= min "
                         "<= max",
                         args->min_match, args->max_match);
+    if (args->matches < 1 || args->matches > SPT_NGRAM_MATCHES)
+        return spt_fail(err, SPT_E_USAGE, "ngram: %d matches, expected 1 to %d",
+                        args->matches, SPT_NGRAM_MATCHES);
     return spt_launch(driver, kernel, grid, &copy, stream, "ngram", err);
 }

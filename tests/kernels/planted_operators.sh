@@ -44,8 +44,11 @@ planted backwards "k_cache of row" kv_compact.cu \
     's/int j = 0; j < length; j++/int j = length - 1; j >= 0; j--/' \
     kv_compact tokens=31
 planted first-stretch "of row" ngram.cu \
-    's/if (__syncthreads_or(size >= enough))/if (true)/' \
+    's/if (__syncthreads_or(size >= args.max_match))/if (true)/' \
     ngram length=3000 vocabulary=40 longest=1
+planted twice-the-same "draft of row" ngram.cu \
+    's/size && !has_successor(.*;/size;/' \
+    ngram matches=3
 planted any-id "templates/weight_decode.cu" embedding.cu 's/id >= 0 && id < args.vocabulary/true/' \
     embedding weight=q8_0 rows=90
 planted fifth-bits "out of row" weight_decode.cu 's/at \/ 8\] >> i/at \/ 8] >> (7 - i)/' \
