@@ -151,15 +151,22 @@ void spt_compiler_notes(spt_compiler *compiler,
                         void (*note)(void *user, const char *text), void *user);
 
 /*
+ * How far compiling is: the symbol of the kernel that was begun last, NULL
+ * while all so far came from the cache; how many of how many are there.
+ */
+typedef void spt_compile_progress(void *user, const char *kernel, size_t done,
+                                  size_t total);
+
+/*
  * Compiles count kernels, threads at a time (0 = all cores), from the cache
  * where it has them. images has count entries. A compile that takes longer
  * than timeout_s (0 = 120) is SPT_E_TIMEOUT. progress (may be NULL) is called
- * from the calling thread with the number done.
+ * from the calling thread, when a kernel is begun and when one is there.
  * On failure no image is kept and the error names the template's line.
  */
 spt_status spt_compile(spt_compiler *compiler, const spt_kernel *kernels,
                        size_t count, int threads, double timeout_s,
-                       void (*progress)(void *user, size_t done), void *user,
+                       spt_compile_progress *progress, void *user,
                        spt_image *images, spt_error *err);
 
 #endif

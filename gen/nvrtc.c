@@ -492,17 +492,23 @@ static void make_key(const spt_compiler *c, const spt_kernel *k,
     spt_buf_free(&text);
 }
 
+/* Whether the cache has the image of that kernel. */
+static bool load_one(spt_compiler *c, const spt_kernel *k, spt_image *image)
+{
+    char reason[256] = "";
+    *image = (spt_image){0};
+    make_key(c, k, image->key);
+    if (*c->cache && spt_cache_load(c->cache, image, reason, sizeof reason))
+        return true;
+    if (*reason)
+        note(c, reason, false);
+    return false;
+}
+
 static spt_status compile_one(spt_compiler *c, const spt_kernel *k,
                               double timeout_s, spt_image *image,
                               spt_error *err)
 {
-    char reason[256];
-    *image = (spt_image){0};
-    make_key(c, k, image->key);
-    if (*c->cache && spt_cache_load(c->cache, image, reason, sizeof reason))
-        return SPT_OK;
-    if (*c->cache && *reason)
-        note(c, reason, false);
     memcpy(image->compiler, c->identity, sizeof c->identity);
     char *source = absolute_lines(k->source);
     if (!source)
@@ -529,12 +535,25 @@ typedef struct batch {
     spt_image *images;
     double timeout_s;
     size_t count, next, done, running;
+    const char *begun; /* symbol of the last kernel to be compiled, or NULL */
     spt_status status; /* of the first kernel, by index, that failed */
     size_t failed_at;
     spt_error error;
     pthread_mutex_t lock;
     pthread_cond_t changed;
 } batch;
+
+static spt_status make_one(batch *b, size_t i, spt_error *err)
+{
+    const spt_kernel *k = &b->kernels[i];
+    if (load_one(b->compiler, k, &b->images[i]))
+        return SPT_OK;
+    pthread_mutex_lock(&b->lock);
+    b->begun = k->symbol;
+    pthread_cond_signal(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    return compile_one(b->compiler, k, b->timeout_s, &b->images[i], err);
+}
 
 static void *work(void *user)
 {
@@ -544,8 +563,7 @@ static void *work(void *user)
         size_t i = b->next++;
         spt_error err;
         pthread_mutex_unlock(&b->lock);
-        spt_status status = compile_one(b->compiler, &b->kernels[i],
-                                        b->timeout_s, &b->images[i], &err);
+        spt_status status = make_one(b, i, &err);
         pthread_mutex_lock(&b->lock);
         if (status != SPT_OK && (b->status == SPT_OK || i < b->failed_at)) {
             b->status = status;
@@ -563,12 +581,25 @@ static void *work(void *user)
 
 enum { MAX_THREADS = 64 };
 
-static void run_batch(batch *b, int threads,
-                      void (*progress)(void *user, size_t done), void *user)
+/* Tells of what came since the last call; b->lock is held, but not there. */
+static void tell(batch *b, spt_compile_progress *progress, void *user)
+{
+    bool more = true;
+    while (progress && more) {
+        const char *begun = b->begun;
+        size_t done = b->done;
+        pthread_mutex_unlock(&b->lock);
+        progress(user, begun, done, b->count);
+        pthread_mutex_lock(&b->lock);
+        more = begun != b->begun || done != b->done;
+    }
+}
+
+static void run_batch(batch *b, int threads, spt_compile_progress *progress,
+                      void *user)
 {
     pthread_t ids[MAX_THREADS];
     int started = 0;
-    size_t shown = 0;
     pthread_mutex_lock(&b->lock);
     for (int i = 0; i < threads; i++)
         if (pthread_create(&ids[started], NULL, work, b) == 0) {
@@ -577,12 +608,7 @@ static void run_batch(batch *b, int threads,
         }
     while (b->running) {
         pthread_cond_wait(&b->changed, &b->lock);
-        if (progress && b->done != shown) {
-            shown = b->done;
-            pthread_mutex_unlock(&b->lock);
-            progress(user, shown);
-            pthread_mutex_lock(&b->lock);
-        }
+        tell(b, progress, user);
     }
     pthread_mutex_unlock(&b->lock);
     for (int i = 0; i < started; i++)
@@ -595,7 +621,7 @@ static void run_batch(batch *b, int threads,
 
 spt_status spt_compile(spt_compiler *compiler, const spt_kernel *kernels,
                        size_t count, int threads, double timeout_s,
-                       void (*progress)(void *user, size_t done), void *user,
+                       spt_compile_progress *progress, void *user,
                        spt_image *images, spt_error *err)
 {
     batch b = {.compiler = compiler,

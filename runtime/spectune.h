@@ -50,6 +50,7 @@ typedef struct spt_error {
 typedef struct spt_log {
     void (*line)(void *user, const char *text); /* NULL: dropped */
     void *user;
+    bool verbose; /* also a line for each kernel, where it came from */
 } spt_log;
 
 /* The version of the library, as in SPT_VERSION. */
@@ -228,6 +229,11 @@ typedef struct spt_engine_options {
        while the engine is open. */
     const char *step_times;
     spt_log log;
+    /* Told while spt_engine_open compiles kernels: the one that was begun last
+       (NULL: so far all were in the cache), how many of how many are there. */
+    void (*compiling)(void *user, const char *kernel, size_t done,
+                      size_t total);
+    void *compiling_user;
 } spt_engine_options;
 
 /*

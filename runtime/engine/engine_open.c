@@ -204,7 +204,9 @@ static spt_status fill(spt_engine *e, spt_error *err)
                                        .gen =
                                            e->options.pack_only ? NULL : e->gen,
                                        .compiler = e->compiler,
-                                       .log = &e->options.log};
+                                       .log = &e->options.log,
+                                       .progress = e->options.compiling,
+                                       .user = e->options.compiling_user};
     SPT_TRY(open_model(e, &source, err));
     SPT_TRY(allocate(e, err));
     SPT_TRY(spt_engine_open_drafter(e, &source, err));

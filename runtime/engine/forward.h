@@ -39,6 +39,8 @@ typedef struct spt_forward_source {
     spt_gen *gen; /* or NULL, with compiler */
     spt_compiler *compiler;
     const spt_log *log; /* or NULL */
+    spt_compile_progress *progress; /* or NULL */
+    void *user;
 } spt_forward_source;
 
 /* Device bytes by what they are for: one row of forward_buffers.def each. */

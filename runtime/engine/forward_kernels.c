@@ -229,7 +229,9 @@ spt_status forward_kernels_load(spt_forward *f, spt_error *err)
                                       .pack = f->source.pack,
                                       .gen = f->source.gen,
                                       .compiler = f->source.compiler,
-                                      .log = f->source.log};
+                                      .log = f->source.log,
+                                      .progress = f->source.progress,
+                                      .user = f->source.user};
     list l = {0};
     want_all(&l, f);
     spt_status status =

@@ -93,10 +93,11 @@ typedef struct shifted {
     size_t found;
 } shifted;
 
-static void shift(void *user, size_t done, size_t total)
+static void shift(void *user, const char *kernel, size_t done, size_t total)
 {
     const shifted *s = user;
-    s->source->progress(s->source->user, s->found + done, s->found + total);
+    s->source->progress(s->source->user, kernel, s->found + done,
+                        s->found + total);
 }
 
 static spt_status make_missing(const spt_kernel_source *source,

@@ -30,7 +30,7 @@ typedef struct spt_kernel_source {
     spt_gen *gen; /* with compiler; NULL: pack only */
     spt_compiler *compiler;
     const spt_log *log; /* or NULL: misses of the pack, one line each */
-    void (*progress)(void *user, size_t done, size_t total); /* or NULL */
+    spt_compile_progress *progress; /* of all kernels, or NULL */
     void *user;
 } spt_kernel_source;
 

@@ -24,11 +24,12 @@ typedef struct maker {
     spt_image *images;
 } maker;
 
-static void progress(void *user, size_t done)
+static void progress(void *user, const char *kernel, size_t done, size_t total)
 {
     const maker *m = user;
+    (void)total; /* of a round */
     if (m->source->progress)
-        m->source->progress(m->source->user, m->done + done, m->count);
+        m->source->progress(m->source->user, kernel, m->done + done, m->count);
 }
 
 static spt_status emit(const maker *m, size_t i, spt_kernel *kernel,

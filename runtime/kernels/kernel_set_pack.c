@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernel_set_int.h"
+#include "log.h"
 #include "pack.h"
 
 /* Reads one "name=value" as what its text looks like. */
@@ -55,6 +56,42 @@ static bool agrees(const spt_config *asked, const spt_config *full)
     return true;
 }
 
+/* How many kernels came as what. */
+typedef struct tally {
+    size_t exact, family, ptx;
+} tally;
+
+static void count_image(const spt_kernel_source *source,
+                        const spt_pack_image *image, tally *t)
+{
+    const spt_board *b = source->board;
+    if (image->is_ptx)
+        t->ptx++;
+    else if (spt_pack_cubin_fit(image->kernel->target, b->cc_major,
+                                b->cc_minor) == 2)
+        t->exact++;
+    else
+        t->family++;
+}
+
+static void log_tally(const spt_kernel_source *source, size_t count,
+                      const tally *t)
+{
+    char text[128] = "";
+    const struct {
+        size_t count;
+        const char *what;
+    } kinds[] = {{t->exact, "as exact cubin"},
+                 {t->family, "as cubin of the family"},
+                 {t->ptx, "as PTX"}};
+    for (size_t i = 0, used = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].count)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     ", %zu %s", kinds[i].count, kinds[i].what);
+    spt_log_line(source->log, "pack: has %zu of %zu kernels%s",
+                 t->exact + t->family + t->ptx, count, text);
+}
+
 static spt_status load(const spt_kernel_source *source,
                        const spt_pack_image *image, spt_set_entry *entry,
                        spt_error *err)
@@ -71,7 +108,7 @@ static spt_status load(const spt_kernel_source *source,
 }
 
 static spt_status find(const spt_kernel_source *source, spt_set_entry *entry,
-                       spt_error *err)
+                       tally *t, spt_error *err)
 {
     const spt_kernel_request *r = entry->request;
     const spt_pack_kernel *k;
@@ -90,6 +127,7 @@ static spt_status find(const spt_kernel_source *source, spt_set_entry *entry,
             continue;
         }
         spt_status status = load(source, &image, entry, err);
+        count_image(source, &image, t);
         spt_pack_image_free(&image);
         entry->config = full;
         return status;
@@ -101,7 +139,9 @@ spt_status spt_set_from_pack(const spt_kernel_source *source,
                              spt_set_entry *entries, size_t count,
                              spt_error *err)
 {
+    tally t = {0};
     for (size_t i = 0; i < count; i++)
-        SPT_TRY(find(source, &entries[i], err));
+        SPT_TRY(find(source, &entries[i], &t, err));
+    log_tally(source, count, &t);
     return SPT_OK;
 }

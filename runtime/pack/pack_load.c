@@ -187,7 +187,8 @@ spt_status spt_pack_load_for(const spt_pack *pack, const char *name,
                 damaged = true;
                 continue;
             }
-            spt_log_line(log, "pack: %s: %s %s", name, words[step], path);
+            if (log && log->verbose)
+                spt_log_line(log, "pack: %s: %s %s", name, words[step], path);
             *image = (spt_pack_image){data.data, data.size, step == PTX, k};
             return SPT_OK;
         }

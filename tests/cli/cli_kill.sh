@@ -56,6 +56,36 @@ kept >"$TMP/whole"
 [ "$(wc -l <"$TMP/whole")" -gt 4 ]
 ok "and keeps kernels"
 
+# An interrupt while a server still compiles ends it at once; what it compiled
+# stays, and is not compiled again. (A script's jobs ignore SIGINT: TERM.)
+rm -rf "$SPECTUNE_CACHE"
+"$SPECTUNE" serve -m "$model" -c 64 --device sim --spec-type ngram --port 0 \
+    >"$TMP/served" 2>"$TMP/err" </dev/null &
+pid=$!
+soon files 4
+kill -TERM "$pid" 2>/dev/null
+wait "$pid" 2>/dev/null
+is "a signal ends a server that compiles" "$?" 143
+kept >"$TMP/part"
+[ "$(wc -l <"$TMP/part")" -lt "$(wc -l <"$TMP/whole")" ]
+ok "before all is compiled"
+[ -s "$TMP/part" ] && ! grep -vxFf "$TMP/whole" "$TMP/part"
+ok "what is there is whole"
+is "and nothing was said where no terminal is" "$(cat "$TMP/err")" ""
+if command -v script >/dev/null; then
+    script -qec "$(printf '%q ' "$SPECTUNE" "${job[@]}")" "$TMP/terminal" \
+        >/dev/null </dev/null
+    tr '\r' '\n' <"$TMP/terminal" >"$TMP/lines"
+    has "on a terminal the next run says what it compiles" \
+        "$(cat "$TMP/lines")" "compiling "
+    has "and writes" "$(cat "$TMP/lines")" "$text"
+    begun=$(grep -o 'compiling [0-9/]* .*' "$TMP/lines" | cut -d' ' -f3 |
+        sort -u | grep -c .)
+    [ "$begun" -le $(($(wc -l <"$TMP/whole") - $(wc -l <"$TMP/part"))) ]
+    ok "only what was not there yet ($begun)"
+fi
+same "after a signal"
+
 for count in 3 ${TEST_LONG:+1 6 9 14}; do
     rm -rf "$SPECTUNE_CACHE"
     killed_when files "$count"

@@ -15,10 +15,12 @@ static spt_machine machine;
 static char folder[64] = "/tmp/spt_set_XXXXXX";
 static size_t done_last, total_last;
 static int log_lines;
+static char last_line[200];
 
-static void progress(void *user, size_t done, size_t total)
+static void progress(void *user, const char *kernel, size_t done, size_t total)
 {
     (void)user;
+    (void)kernel;
     done_last = done;
     total_last = total;
 }
@@ -26,11 +28,11 @@ static void progress(void *user, size_t done, size_t total)
 static void note(void *user, const char *text)
 {
     (void)user;
-    (void)text;
     log_lines++;
+    snprintf(last_line, sizeof last_line, "%s", text);
 }
 
-static const spt_log log_to = {note, NULL};
+static const spt_log log_to = {.line = note};
 
 static spt_kernel_source source_of(const spt_pack *pack, bool templates)
 {
@@ -212,7 +214,8 @@ static void check_pack(void)
         check_gather(spt_kernel_set_at(set, 0));
         spt_kernel_set_close(set);
     }
-    CHECK(log_lines > 0, "the log says what was taken");
+    CHECK_INT(log_lines, 1, "one line says what was taken");
+    CHECK_HAS(last_line, " kernels, ", "of how many, and as what");
     check_refused(&only, &r[OTHER_NORM], SPT_E_NOT_FOUND, "kernel norm");
     done_last = 0;
     if (CHECK_OK(spt_kernel_set_open(&both, r, REQUESTS, &set, &err), &err,

@@ -40,9 +40,20 @@ static void take_note(void *user, const char *text)
     snprintf(noted, sizeof noted, "%s", text);
 }
 
-static void count_done(void *user, size_t done)
+typedef struct told {
+    size_t done, total;
+    int unnamed; /* times that no kernel was named */
+    char kernel[128]; /* the last that was */
+} told;
+
+static void listen(void *user, const char *kernel, size_t done, size_t total)
 {
-    *(size_t *)user = done;
+    told *t = user;
+    t->done = done;
+    t->total = total;
+    t->unnamed += kernel == NULL;
+    if (kernel)
+        snprintf(t->kernel, sizeof t->kernel, "%s", kernel);
 }
 
 static spt_status compile_one(spt_compiler *c, const char *source,
@@ -59,14 +70,16 @@ static void test_images(spt_compiler *c)
     spt_kernel kernels[3];
     spt_image images[3];
     spt_error err;
-    size_t done = 0;
+    told t = {0};
     for (int i = 0; i < 3; i++)
         kernels[i] = kernel(good, targets[i]);
-    if (!CHECK_OK(
-            spt_compile(c, kernels, 3, 0, 0, count_done, &done, images, &err),
-            &err, "three targets compile side by side"))
+    if (!CHECK_OK(spt_compile(c, kernels, 3, 0, 0, listen, &t, images, &err),
+                  &err, "three targets compile side by side"))
         return;
-    CHECK_INT((long long)done, 3, "progress reaches the end");
+    CHECK_INT((long long)t.done, 3, "progress reaches the end");
+    CHECK_INT((long long)t.total, 3, "of as many");
+    CHECK_HAS(t.kernel, "f", "the kernel that is compiled is named");
+    CHECK_INT(t.unnamed, 0, "and from the first on");
     for (int i = 0; i < 3; i++) {
         CHECK(images[i].registers > 0 && images[i].shared_bytes == 128 &&
                   images[i].spill_bytes == 0,
@@ -167,8 +180,11 @@ static void test_cache(void)
         return;
     spt_compiler_notes(c, take_note, NULL);
     CHECK_OK(compile_one(c, good, "sm_90a", &first, &err), &err, "compiles");
-    CHECK_OK(compile_one(c, good, "sm_90a", &second, &err), &err,
+    told t = {0};
+    spt_kernel k = kernel(good, "sm_90a");
+    CHECK_OK(spt_compile(c, &k, 1, 1, 0, listen, &t, &second, &err), &err,
              "comes from the cache");
+    CHECK(t.done == 1 && !*t.kernel, "progress names nothing that is compiled");
     CHECK(first.cubin_size == second.cubin_size &&
               memcmp(first.cubin, second.cubin, first.cubin_size) == 0 &&
               first.registers == second.registers &&

@@ -106,7 +106,7 @@ static void load(int major, int minor, const char *expected, bool is_ptx)
 {
     spt_pack *pack;
     spt_pack_image image;
-    const spt_log log = {note, NULL};
+    const spt_log log = {.line = note, .verbose = true};
     if (!CHECK_OK(spt_pack_open(folder, &pack, &err), &err, "opens"))
         return;
     spt_status status =

@@ -69,7 +69,7 @@ static void test_page_size(const spt_builder *builder, int page_size)
     spt_offer offer;
     spt_times t, again;
     bool keep[2];
-    const spt_log log = {note, NULL};
+    const spt_log log = {.line = note};
     CHECK_OK(spt_offer_space(builder, &p, 256, false, &configs, &count, &err),
              &err, "configs");
     CHECK_OK(spt_offer_build(builder, &p, 256, configs, 2, &offer, &err), &err,

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "files.h"
 #include "json.h"
+#include "progress.h"
 #include "run_options.h"
 #include "run_times.h"
 #include "show.h"
@@ -191,6 +192,7 @@ static spt_status write_answer(run *r, spt_error *err)
 static void log_line(void *user, const char *text)
 {
     (void)user;
+    spt_progress_clear();
     fprintf(stderr, "%s\n", text);
 }
 
@@ -200,6 +202,7 @@ static spt_status go(run *r, spt_error *err)
     SPT_TRY(read_prompt(r, err));
     r->has_times = spt_run_times_attach(&r->times, &r->options.engine);
     r->options.engine.log.line = log_line;
+    r->options.engine.compiling = spt_progress_compiling;
     SPT_TRY(spt_engine_open(&r->options.engine, &r->engine, err));
     r->open_s = now() - start;
     spt_engine_describe(r->engine, &r->info);

@@ -1,11 +1,14 @@
 /*
  * spectune serve: a model behind HTTP until a signal ends it.
  */
+#include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
+#include "progress.h"
 #include "run_options.h"
 #include "run_times.h"
 #include "serve.h"
@@ -55,25 +58,24 @@ static void name_model(command *c)
 static void log_line(void *user, const char *text)
 {
     (void)user;
+    spt_progress_clear();
     fprintf(stderr, "spectune serve: %s\n", text);
 }
 
-/* Blocked in every thread, so that only sigwait sees them. */
-static void block_signals(sigset_t *set)
+static sem_t stopped;
+
+/* The first signal ends the server, a second one the process. */
+static void on_stop(int which)
 {
-    sigemptyset(set);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, set, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    signal(which, SIG_DFL);
+    sem_post(&stopped);
 }
 
 /* Serves on the engine until a signal comes. */
 static spt_status serve_until(const command *c, spt_engine *engine,
-                              const sigset_t *signals, spt_error *err)
+                              spt_error *err)
 {
     spt_serve *serve = NULL;
-    int which;
     const spt_serve_options options = {
         .engine = engine,
         .host = c->host,
@@ -84,28 +86,32 @@ static spt_status serve_until(const command *c, spt_engine *engine,
         .session = c->options.session,
         .log = c->options.engine.log,
     };
+    sem_init(&stopped, 0, 0);
+    signal(SIGINT, on_stop);
+    signal(SIGTERM, on_stop);
     SPT_TRY(spt_serve_start(&options, &serve, err));
     bool v6 = strchr(c->host, ':') != NULL;
     printf("%s is served at http://%s%s%s:%d\n", options.model, v6 ? "[" : "",
            c->host, v6 ? "]" : "", spt_serve_port(serve));
     fflush(stdout);
-    sigwait(signals, &which);
+    while (sem_wait(&stopped) != 0 && errno == EINTR)
+        ;
     spt_serve_stop(serve);
     return SPT_OK;
 }
 
 static spt_status run(command *c, spt_error *err)
 {
-    sigset_t signals;
     spt_engine *engine = NULL;
     SPT_TRY(spt_serve_check_host(c->host, err));
-    block_signals(&signals);
+    signal(SIGPIPE, SIG_IGN);
     c->options.engine.sessions = (int)c->sessions;
-    c->options.engine.log = (spt_log){log_line, NULL};
+    c->options.engine.log.line = log_line;
+    c->options.engine.compiling = spt_progress_compiling;
     bool timed = spt_run_times_attach(&c->times, &c->options.engine);
     spt_status status = spt_engine_open(&c->options.engine, &engine, err);
     if (status == SPT_OK)
-        status = serve_until(c, engine, &signals, err);
+        status = serve_until(c, engine, err);
     spt_engine_close(engine);
     if (timed)
         spt_run_times_close(&c->times);

@@ -3,13 +3,13 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "answer.h"
 #include "commands.h"
 #include "files.h"
 #include "json.h"
 #include "options.h"
+#include "progress.h"
 #include "tune.h"
 
 typedef struct tune_options {
@@ -74,27 +74,11 @@ static spt_status check_options(const tune_options *o, spt_error *err)
     return SPT_OK;
 }
 
-/* One line that is written over, on a terminal. */
-static void show_progress(const char *what, size_t done, size_t count)
-{
-    if (count)
-        fprintf(stderr, "\r\033[K%s %zu/%zu", what, done, count);
-    else
-        fprintf(stderr, "\r\033[K%s", what);
-    fflush(stderr);
-}
-
-/* A note of its own line, over the progress where there is some. */
 static void note(void *user, const char *text)
 {
-    const spt_tune_input *in = user;
-    fprintf(stderr, "%sspectune: %s\n", in->progress ? "\r\033[K" : "", text);
-}
-
-static void clear_progress(const spt_tune_input *in)
-{
-    if (in->progress)
-        fputs("\r\033[K", stderr);
+    (void)user;
+    spt_progress_clear();
+    fprintf(stderr, "spectune: %s\n", text);
 }
 
 /* folder: of profile and pack; NULL when there are none. */
@@ -151,12 +135,12 @@ static spt_status tune_into(const tune_options *o, spt_tune_input *in,
 {
     SPT_TRY(spt_folder_make(folder, err));
     char *samples = spt_path_join(folder, "samples.log");
-    const spt_log log = {note, in};
+    const spt_log log = {.line = note};
     in->samples = samples;
     in->log = &log;
     spt_status status = spt_tune_run(in, t, err);
     spt_free(samples);
-    clear_progress(in);
+    spt_progress_clear();
     if (status == SPT_OK)
         status = spt_tune_write(t, folder, err);
     return status == SPT_OK ? print_answer(o, t, folder, err) : status;
@@ -201,8 +185,8 @@ int spt_cmd_tune(int argc, char **argv)
     spt_tune_input in = {.page_size = (int)o.page_size,
                          .effort = o.survey.effort};
     static spt_tune t;
-    if (isatty(STDERR_FILENO) && !o.quiet)
-        in.progress = show_progress;
+    if (!o.quiet)
+        in.progress = spt_progress;
     spt_status status = tune(&o, &in, &t, &err);
     spt_tune_free(&t);
     spt_survey_close(&t.survey);

@@ -1,4 +1,5 @@
 #include "options.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <math.h>
@@ -402,6 +403,7 @@ int spt_options(const spt_usage *usage, int argc, char **argv,
 int spt_exit_error(const char *command, const spt_error *err)
 {
     fflush(stdout);
+    spt_progress_clear();
     fprintf(stderr, "%s: %s\n", command, err->text);
     return err->status == SPT_E_USAGE ? 2 : 1;
 }

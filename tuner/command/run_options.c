@@ -280,6 +280,8 @@ static size_t device_rows(spt_run_options *o, spt_option *to, size_t n)
          "launch kernels one by one, not as CUDA graphs", 0, 0},
         {"checks", 0, SPT_OPTION_FLAG, &o->engine.checks, NULL,
          "sim checks every access; slow", 0, 0},
+        {"verbose", 'v', SPT_OPTION_FLAG, &o->engine.log.verbose, NULL,
+         "a line for each kernel that comes from the pack", 0, 0},
     };
     return ADD(rows);
 }

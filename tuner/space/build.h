@@ -23,7 +23,7 @@ typedef struct spt_builder {
     spt_gen *gen;
     spt_compiler *compiler;
     const spt_board *board;
-    void (*progress)(void *user, size_t done); /* or NULL */
+    spt_compile_progress *progress; /* or NULL */
     void *user;
 } spt_builder;
 
