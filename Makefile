@@ -35,8 +35,8 @@ $(error CONFIG=$(CONFIG): expected release, debug, asan or tsan)
 endif
 
 PACKAGES := lua5.4 libcjson nettle libpcre2-8 libutf8proc libzstd liblz4
-DIRS := runtime $(patsubst %/,%,$(sort $(dir $(wildcard runtime/*/*.h)))) \
-  gen tuner $(patsubst %/,%,$(sort $(dir $(wildcard tuner/*/*.h))))
+DIRS := runtime gen tuner $(patsubst %/,%,$(sort $(dir $(wildcard \
+  runtime/*/*.h runtime/sim/*/*.[hd]* tuner/*/*.h))))
 CPPFLAGS := -D_GNU_SOURCE $(addprefix -I,$(DIRS)) -isystem $(CUDA_DIR)/include \
   $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 CFLAGS := -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes \
@@ -47,11 +47,12 @@ LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm -ldl -pthread
 # Of the program alone: the library serves nothing.
 TUNER_LIBS := $(shell pkg-config --libs libmicrohttpd 2>/dev/null) $(LDLIBS)
 
-LIB_SRC := $(sort $(wildcard runtime/*/*.c gen/*.c))
+LIB_SRC := $(sort $(filter-out runtime/sim/dropin/%,$(wildcard \
+  runtime/*/*.c runtime/sim/*/*.c gen/*.c)))
 TUNER_SRC := $(sort $(wildcard tuner/*/*.c))
 # Lane loops are compiled three times: plain, for AVX2, and for AVX-512 (chosen
 # at run time).
-LANES_SRC := $(filter runtime/sim/lanes_%.c,$(LIB_SRC))
+LANES_SRC := $(wildcard runtime/sim/*/lanes_*.c)
 ifeq ($(shell uname -m),x86_64)
 LANES_OBJ := $(patsubst %.c,$(BUILD)/%.avx2.o,$(LANES_SRC)) \
   $(patsubst %.c,$(BUILD)/%.avx512.o,$(LANES_SRC))
