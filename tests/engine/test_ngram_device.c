@@ -2,6 +2,7 @@
  * N-gram drafts that the device finds, chains and trees, are those of the host,
  * whatever happens to the texts between: they grow, are cut, are other ones,
  * and there are more sessions than texts on the device.
+ */
 #include "draft_ngram.h"
 #include "tiny_engine.h"
 
