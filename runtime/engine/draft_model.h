@@ -1,11 +1,6 @@
 /*
  * A smaller model as drafter: it keeps its own KV of every session's text and
- * writes ahead token by token, all sessions side by side.
- *
- * Where temperature is above 0 it draws with the random number that the
- * target will draw with at the same position, so that equal distributions give
- * equal tokens; for rejection it draws with numbers of its own and says from
- * what. With more than one branch the next best tokens are siblings.
+ * writes ahead (draft_ahead.h).
  */
 #ifndef SPT_DRAFT_MODEL_H
 #define SPT_DRAFT_MODEL_H

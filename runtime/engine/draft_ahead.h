@@ -1,0 +1,72 @@
+/*
+ * Writing ahead: what drafters that run a model of their own have in common.
+ * Each session has a lane, a sequence of the drafter's KV; all lanes go one
+ * token further by one pass, until each has what it was asked for.
+ *
+ * Where temperature is above 0 a lane draws with the random number that the
+ * target will draw with at the same position, so that equal distributions give
+ * equal tokens; for rejection it draws with numbers of its own and says from
+ * what. With more than one branch the next best tokens are siblings.
+ */
+#ifndef SPT_DRAFT_AHEAD_H
+#define SPT_DRAFT_AHEAD_H
+
+#include "draft_block.h"
+#include "forward.h"
+
+/* Of one session of the target. */
+typedef struct spt_ahead_state {
+    spt_sequence sequence; /* what is fed: the text, then drafts */
+    int base; /* its tokens that are of the text */
+    spt_sampler *sampler; /* for sampling; NULL: not yet */
+    spt_sampling sampling;
+    spt_candidate *from[SPT_DRAFT_NODES]; /* what drafts were drawn from */
+} spt_ahead_state;
+
+/* One session while it drafts. */
+typedef struct spt_ahead_lane {
+    spt_draft_request *request;
+    spt_ahead_state *state;
+    int node; /* last drafted node of the path, 0 = the anchor */
+    int depth;
+    bool busy;
+    spt_sample_row row; /* how the device draws its next token */
+    spt_forward_choice choice; /* which it was */
+} spt_ahead_lane;
+
+typedef struct spt_ahead {
+    /* The drafter's to set. follow: the lane's sequence becomes the request's
+       text. item (may be NULL): what the item of lane `lane` still lacks. */
+    void *user;
+    spt_status (*follow)(void *user, spt_ahead_lane *lane, spt_error *err);
+    void (*item)(void *user, int lane, spt_forward_item *item);
+    spt_forward *forward; /* closed with it */
+    const int32_t *to_target; /* (vocab) the target's id of each token, or -1;
+                                 NULL: the same */
+    bool complete; /* none of them is -1 */
+    bool feeds_target; /* sequences are in the target's ids */
+    int prefill_chunk;
+    /* Its own. */
+    spt_pool *pool;
+    int vocab;
+    float *logits; /* (sessions, vocab) */
+    spt_forward_item *items; /* (sessions) */
+    spt_ahead_lane *lanes; /* (sessions) */
+    int *who; /* (sessions) lanes of the items */
+    int32_t *fed; /* (tokens) */
+} spt_ahead;
+
+/* Room for what the forward's limits say; the drafter's part is set. */
+spt_status spt_ahead_open(spt_ahead *ahead, spt_error *err);
+/* Also of one that was never opened. */
+void spt_ahead_close(spt_ahead *ahead);
+
+spt_status spt_ahead_session_open(spt_ahead *ahead, void **state,
+                                  spt_error *err);
+void spt_ahead_session_close(void *state);
+
+/* spt_draft_class.draft. */
+spt_status spt_ahead_draft(spt_ahead *ahead, spt_draft_request *requests,
+                           int count, spt_error *err);
+
+#endif
