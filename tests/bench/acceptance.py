@@ -1,71 +1,198 @@
 #!/usr/bin/env python3
-"""Acceptance of drafts by kind of prompt.
+"""Acceptance and speedup of drafts by kind of prompt, drafter and length.
 
-    python3 tests/bench/acceptance.py PROGRAM MODEL.gguf [TOKENS [PROMPTS]]
+    python3 tests/bench/acceptance.py BENCH MODEL.gguf OUT.jsonl [NAME=VALUE...]
 
-Prompts are those of tests/data/prompts.jsonl, PROMPTS of each kind, as a chat
-message; TOKENS are written, greedily. Drafters: n-gram, and the model with
-some of its layers (fewer_layers.py), at a fixed length and as the engine
-chooses. Counts are the engine's own; times per token are modelled.
+BENCH is build/release/bench/bench_accept. The prompts are those of
+tests/data/prompts.jsonl, as chat messages. Answers that OUT lacks are written
+and appended to it, so that a killed run goes on; with run=0 what it has is
+reported. Names, with their defaults:
+
+    prompts=8       of each kind
+    tokens=96       of an answer, or fewer where the model ends it
+    temperature=0
+    lengths=4,8,-1  draft lengths; -1 = as long as pays
+    drafts=         files of draft models, beside n-gram; their names are
+                    those of the files, but for .gguf
+    accept=match    or rejection, for draft models
+    tables=         file for acceptance tables, of the longest fixed length
+
+Counts are the engine's own on sim. The text does not depend on drafts: n-gram
+drafts are replayed over it, and every answer is compared. Times per token are
+modelled for one sequence. In brackets: 5 % to 95 % of 2000 resamplings of the
+prompts.
 """
 import json
 import os
+import random
 import subprocess
 import sys
-import tempfile
 
-LAYERS = "0-12,19-29"  # of SmolLM2's 30; fewer agree too rarely untrained
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+PROMPTS = FOLDER + "/../data/prompts.jsonl"
+BOARDS = ["h200_sxm", "h100_sxm"]
+RESAMPLINGS = 2000
+DEFAULTS = {"prompts": "8", "tokens": "96", "temperature": "0",
+            "lengths": "4,8,-1", "drafts": "", "accept": "match",
+            "tables": "", "run": "1"}
+# How the kinds of prompts are called in acceptance tables, and their words.
+WORKLOADS = {"code": ("code", "HumanEval"),
+             "chat": ("chat", "MT-bench of Spec-Bench"),
+             "mathematics": ("mathematics", "GSM8K of Spec-Bench"),
+             "translation": ("translation", "WMT14 of Spec-Bench"),
+             "editing": ("editing", "own editing tasks")}
 
 
-def run(program, model, prompt, tokens, drafter):
-    out = subprocess.run(
-        [program, "run", "-m", model, "-c", "512", "-n", str(tokens), "--chat",
-         "-p", prompt, "--device", "sim", "--json", *drafter],
-        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-    return json.loads(out)
+def write_answers(bench, model, out, names):
+    """Everything that the report needs, in the order of its need."""
+    same = ["%s=%s" % (name, names[name])
+            for name in ("prompts", "tokens", "temperature")]
+    command = [bench, model, PROMPTS, out, *same]
+    lengths = "lengths=" + names["lengths"]
+    subprocess.run(command, check=True)
+    subprocess.run([*command, "draft=ngram", lengths, "replay=1"], check=True)
+    for draft in filter(None, names["drafts"].split(",")):
+        subprocess.run([*command, "draft=" + draft, "name=" + name_of(draft),
+                        lengths, "accept=" + names["accept"]], check=True)
 
 
-def line(kind, name, answers):
-    tokens = sum(len(a["tokens"]) for a in answers)
-    steps = sum(a["steps"] for a in answers)
-    drafts = [a.get("drafts", {}) for a in answers]
-    drafted = sum(d.get("num_draft_tokens", 0) for d in drafts)
-    accepted = sum(d.get("num_accepted_tokens", 0) for d in drafts)
-    used = sum(d.get("num_drafts", 0) for d in drafts)
-    us = sum(a["gpu_time"]["us_per_token"] * len(a["tokens"]) for a in answers)
-    plain = sum(a["gpu_time"]["us_per_token"] * a["gpu_time"]["speedup"] *
-                len(a["tokens"]) for a in answers)
-    print("%-12s %-20s %6d %6d %5.0f %% %8d %8d %6.3f %6.2f %8.2f x" % (
-        kind, name, tokens, steps, 100 * (1 - steps / tokens), drafted,
-        accepted, accepted / drafted if drafted else 0,
-        1 + accepted / used if used else 1, plain / us), flush=True)
+def name_of(path):
+    return os.path.basename(path).removesuffix(".gguf")
+
+
+def read_answers(out, names):
+    """{(kind, drafter, length): answers}, those that names ask for."""
+    wanted, kinds = set(), {}
+    with open(PROMPTS, encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            kinds.setdefault(row["kind"], []).append(row["source"])
+    for sources in kinds.values():
+        wanted.update(sources[:int(names["prompts"])])
+    drafters = {"none", "ngram"} | {name_of(d)
+                                    for d in names["drafts"].split(",")}
+    lengths = {0} | {int(length) for length in names["lengths"].split(",")}
+    answers = {}
+    with open(out, encoding="utf-8") as file:
+        for line in file:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue  # of a run that was killed
+            if (row["source"] in wanted and row["drafter"] in drafters and
+                    row["draft_length"] in lengths and
+                    row["key"].split()[2] == names["tokens"] and
+                    row["temperature"] == float(names["temperature"])):
+                key = row["kind"], row["drafter"], row["draft_length"]
+                answers.setdefault(key, []).append(row)
+    return answers
+
+
+def differing(answers):
+    """Answers that are not the one without drafts; rejection draws anew."""
+    plain = {row["source"]: row["tokens"]
+             for (_, drafter, _), rows in answers.items()
+             for row in rows if drafter == "none"}
+    return sum(row["tokens"] != plain[row["source"]]
+               for rows in answers.values() for row in rows
+               if row["accept"] == "match" and row["source"] in plain)
+
+
+def survival(rows):
+    """The chance that drafts 1 to i are all kept, of steps with drafts."""
+    drafts = sum(row["drafts"] for row in rows)
+    longest = max(len(row["accepted"]) for row in rows)
+    return [sum(row["accepted"][i] for row in rows if len(row["accepted"]) > i)
+            / drafts for i in range(longest)]
+
+
+def expected(rows):
+    drafts = sum(row["drafts"] for row in rows)
+    return 1 + sum(sum(row["accepted"]) for row in rows) / max(drafts, 1)
+
+
+def speedup(rows, board):
+    def total(which):
+        return sum(row["modelled_us_per_token"][board][which] *
+                   len(row["tokens"]) for row in rows)
+    return total("without") / total("with")
+
+
+def spread(rows, value):
+    """5 % and 95 % of a value over resamplings of the answers."""
+    draw = random.Random(1)
+    values = sorted(value(draw.choices(rows, k=len(rows)))
+                    for _ in range(RESAMPLINGS))
+    return values[RESAMPLINGS // 20], values[-RESAMPLINGS // 20 - 1]
+
+
+def report(answers):
+    print("%-12s %-20s %3s %7s %6s %6s %-17s" % (
+        "kind", "drafter", "D", "tokens", "steps", "match", "E[L]"),
+          *("%-11s %-18s" % (board, "speedup") for board in BOARDS),
+          "survival")
+    for (kind, drafter, length), rows in sorted(answers.items()):
+        tokens = sum(len(row["tokens"]) for row in rows)
+        steps = sum(row["steps"] for row in rows)
+        if drafter == "none" or not tokens:
+            continue
+        cells = []
+        for board in BOARDS:
+            us = sum(row["modelled_us_per_token"][board]["with"] *
+                     len(row["tokens"]) for row in rows) / tokens
+            cells.append("%6.1f us   %.2f (%.2f to %.2f)" % (
+                us, speedup(rows, board),
+                *spread(rows, lambda r, b=board: speedup(r, b))))
+        print("%-12s %-20s %3s %7d %6d %6.2f %.2f (%.2f to %.2f) " % (
+            kind, drafter, length if length >= 0 else "-", tokens, steps,
+            sum(row["drafts"] for row in rows) / steps, expected(rows),
+            *spread(rows, expected)), *cells,
+              " ".join("%.2f" % s for s in survival(rows)))
+    print("answers: %d, of which %d differ from the one without drafts" % (
+        sum(map(len, answers.values())), differing(answers)))
+
+
+def write_tables(answers, model, names):
+    """What the answers say, as profiles/acceptance/ has it."""
+    longest = max(int(length) for length in names["lengths"].split(","))
+    tables = []
+    for (kind, drafter, length), rows in sorted(answers.items()):
+        if length != longest or not sum(row["drafts"] for row in rows):
+            continue
+        workload, words = WORKLOADS[kind]
+        table = {"method": "ngram" if drafter == "ngram" else "external",
+                 "drafter": drafter, "target": model, "workload": workload,
+                 "words": words, "temperature": float(names["temperature"]),
+                 "thinking": False,
+                 "survival": [round(s, 4) for s in survival(rows)]}
+        if drafter == "ngram":
+            table["match_rate"] = round(sum(row["drafts"] for row in rows) /
+                                        sum(row["steps"] for row in rows), 4)
+        table["note"] = "%d answers, %d tokens" % (
+            len(rows), sum(len(row["tokens"]) for row in rows))
+        tables.append(table)
+    source = ("this repository's bench: tests/bench/acceptance.py on sim, "
+              "SmolLM2-135M-Instruct in Q4_1")
+    with open(names["tables"], "w", encoding="utf-8") as file:
+        json.dump({"schema": "spectune.acceptance/1", "source": source,
+                   "tables": tables}, file, indent=2)
+        file.write("\n")
 
 
 def main():
-    program, model = sys.argv[1:3]
-    tokens = int(sys.argv[3]) if len(sys.argv) > 3 else 24
-    most = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-    kinds = {}
-    with open(FOLDER + "/../data/prompts.jsonl", encoding="utf-8") as file:
-        for row in map(json.loads, file):
-            kinds.setdefault(row["kind"], []).append(row["prompt"])
-    print("%-12s %-20s %6s %6s %7s %8s %8s %6s %6s %10s" % (
-        "kind", "drafter", "tokens", "steps", "saved", "drafted", "accepted",
-        "rate", "E[L]", "modelled"))
-    with tempfile.TemporaryDirectory() as folder:
-        draft = folder + "/draft.gguf"
-        subprocess.run([sys.executable, FOLDER + "/fewer_layers.py", model,
-                        LAYERS, draft], check=True)
-        ngram, external = ["--spec-type", "ngram"], ["-md", draft]
-        drafters = {"n-gram, D = 4": ngram + ["--draft-length", "4"],
-                    "n-gram, adaptive": ngram,
-                    "24 layers, D = 4": external + ["--draft-length", "4"],
-                    "24 layers, adaptive": external}
-        for kind, prompts in kinds.items():
-            for name, drafter in drafters.items():
-                line(kind, name, [run(program, model, p, tokens, drafter)
-                                  for p in prompts[:most]])
+    bench, model, out = sys.argv[1:4]
+    names = dict(DEFAULTS)
+    for text in sys.argv[4:]:
+        name, _, value = text.partition("=")
+        if name not in names:
+            sys.exit("acceptance.py: %s: expected one of: %s" % (
+                text, " ".join(names)))
+        names[name] = value
+    if names["run"] != "0":
+        write_answers(bench, model, out, names)
+    answers = read_answers(out, names)
+    report(answers)
+    if names["tables"]:
+        write_tables(answers, "smollm2-135m", names)
 
 
 main()

@@ -97,8 +97,12 @@ if [ -e "$model" ]; then
     done
 fi
 
-# Acceptance of drafts by kind of prompt.
+# Acceptance of drafts by kind of prompt: n-gram, and the model with some of its
+# layers.
 if [ -e "$model" ] && command -v python3 >/dev/null; then
     printf '\nacceptance on SmolLM2-135M, 24 tokens of one prompt of each kind\n'
-    python3 tests/bench/acceptance.py "$program" "$model" 24 1
+    python3 tests/bench/fewer_layers.py "$model" 0-12,19-29 \
+        "$folder/24-layers.gguf"
+    python3 tests/bench/acceptance.py "$build/bench/bench_accept" "$model" \
+        "$folder/answers" prompts=1 tokens=24 drafts="$folder/24-layers.gguf"
 fi
