@@ -34,7 +34,8 @@ typedef struct listing {
 } listing;
 
 /* What the cache writes; temporary files have six letters more. */
-static const char *const endings[] = {".kernel", ".proof", ".compiler"};
+static const char *const endings[] = {".kernel", ".proof", ".compiler",
+                                      ".steps"};
 
 /* How many characters follow the ending of an entry's name; -1: no entry's. */
 static int after_ending(const char *name)

@@ -224,9 +224,11 @@ typedef struct spt_engine_options {
     void *step_user;
     /* The engine times its own steps (on a GPU; on sim with checks) and prefers
        those times to step_us. They are kept in this file, which is read first;
-       one that is damaged, or for another chip, model, drafter or kernel, is
-       not used, and log says why; a folder or a pipe is SPT_E_USAGE. NULL: kept
-       while the engine is open. */
+       several processes may share it, each save takes in what the others wrote.
+       One that is damaged, or for another chip, model, layout, drafter or
+       kernel, is not used but replaced, and log says why; a folder or a pipe is
+       SPT_E_USAGE, and so are measured times for sim. NULL: see
+       step_times_folder. */
     const char *step_times;
     spt_log log;
     /* Told while spt_engine_open compiles kernels: the one that was begun last
@@ -234,6 +236,10 @@ typedef struct spt_engine_options {
     void (*compiling)(void *user, const char *kernel, size_t done,
                       size_t total);
     void *compiling_user;
+    /* Without step_times: measured times for the drafter are kept in a file of
+       this folder, SHA256.steps, named by all that they hold for; the folder is
+       made. Sim keeps nothing there. NULL: times last as long as the engine. */
+    const char *step_times_folder;
 } spt_engine_options;
 
 /*

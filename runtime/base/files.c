@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -148,6 +150,33 @@ spt_status spt_file_write(const char *path, const void *data, size_t size,
     spt_status status = replace(real ? real : path, data, size, err);
     free(real);
     return status;
+}
+
+int spt_file_lock(const char *path)
+{
+    enum { TRIES = 100, WAIT_US = 10000 };
+    char *real = realpath(path, NULL), *copy = spt_strdup(real ? real : path);
+    int fd =
+        copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool had = false;
+    for (int i = 0; fd >= 0 && i < TRIES && !had; i++) {
+        had = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (!had && errno != EWOULDBLOCK && errno != EINTR)
+            break;
+        if (!had)
+            usleep(WAIT_US);
+    }
+    if (fd >= 0 && !had)
+        close(fd);
+    free(real);
+    spt_free(copy);
+    return had ? fd : -1;
+}
+
+void spt_file_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
 }
 
 spt_status spt_folder_make(const char *path, spt_error *err)

@@ -20,6 +20,14 @@ spt_status spt_file_read(const char *path, size_t max_bytes, spt_buf *buf,
 spt_status spt_file_write(const char *path, const void *data, size_t size,
                           spt_error *err);
 
+/*
+ * Keeps others' spt_file_lock for this path, or another of its folder, waiting
+ * until the unlock; a process that ends unlocks. Waits for a second at most:
+ * -1, which unlock accepts, where it is not had. No file is made.
+ */
+int spt_file_lock(const char *path);
+void spt_file_unlock(int lock);
+
 /* A file's bytes, mapped read-only. */
 typedef struct spt_mapping {
     void *data; /* NULL: nothing is mapped */

@@ -1,6 +1,6 @@
 /*
  * The engine's clock: times of its own steps go into the table that draft
- * lengths are chosen by, and into a file where the options name one.
+ * lengths are chosen by, and into a file where the options want one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,17 +21,33 @@ static bool has_clock(const spt_engine *e)
     return !e->machine.driver.is_sim || e->options.checks;
 }
 
+static void name_device(const spt_engine *e, spt_step_key *k)
+{
+    const spt_driver *d = &e->machine.driver;
+    int sms = 0, version = 0;
+    d->cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                            e->machine.device);
+    d->cuDriverGetVersion(&version);
+    snprintf(k->device, sizeof k->device, "%s, %d SMs", e->machine.name, sms);
+    snprintf(k->driver, sizeof k->driver, "%d", version);
+    snprintf(k->chip, sizeof k->chip, "%s", e->board.target);
+    snprintf(k->board, sizeof k->board, "%s", e->board.name);
+    snprintf(k->evidence, sizeof k->evidence, "%s",
+             d->is_sim ? "simulated" : "measured");
+}
+
 static void set_key(spt_engine *e)
 {
     const spt_draft_options *o = &e->options.draft;
     spt_step_key *k = &e->times_key;
     char drafter[SPT_SHA256_TEXT] = "";
-    snprintf(k->chip, sizeof k->chip, "%s", e->board.target);
-    snprintf(k->device, sizeof k->device, "%s", e->machine.name);
-    snprintf(k->evidence, sizeof k->evidence, "%s",
-             e->machine.driver.is_sim ? "simulated" : "measured");
+    name_device(e, k);
     spt_forward_model_digest(e->forward, k->model);
     spt_forward_kernels_digest(e->forward, k->kernels);
+    snprintf(k->layout, sizeof k->layout, "%s, pages of %d, %s",
+             e->options.dtype == SPT_TYPE_FP16 ? "fp16" : "bf16",
+             e->options.page_size,
+             e->options.no_graphs ? "no graphs" : "graphs");
     if (o->method == SPT_DRAFT_MODEL)
         spt_draft_model_digest(&e->drafter, drafter);
     snprintf(k->drafter, sizeof k->drafter, "%s, %d branches%s%s",
@@ -39,39 +55,71 @@ static void set_key(spt_engine *e)
              o->branches > 1 ? o->branches : 1, *drafter ? " " : "", drafter);
 }
 
+/* The options' file, or that of the key in their folder; NULL: none. */
+static spt_status name_file(spt_engine *e, spt_error *err)
+{
+    const spt_engine_options *o = &e->options;
+    char name[SPT_SHA256_TEXT + 8];
+    if (o->step_times) {
+        e->times_path = spt_strdup(o->step_times);
+    } else if (o->step_times_folder && e->drafter.class &&
+               !e->machine.driver.is_sim) {
+        spt_step_key_hash(&e->times_key, name);
+        strcat(name, ".steps");
+        e->times_path = spt_path_join(o->step_times_folder, name);
+    } else {
+        return SPT_OK;
+    }
+    return e->times_path ? SPT_OK
+                         : spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
+}
+
 spt_status spt_engine_open_times(spt_engine *e, spt_error *err)
 {
-    const char *path = e->options.step_times;
     spt_error why;
     e->times = spt_calloc(1, sizeof *e->times);
     if (!e->times)
         return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
     set_key(e);
+    SPT_TRY(name_file(e, err));
+    const char *path = e->times_path;
     if (!path)
         return SPT_OK;
     spt_status status =
         spt_step_times_read(path, &e->times_key, e->times, &why);
-    if (status == SPT_E_USAGE)
+    if (status == SPT_E_USAGE && e->options.step_times)
         return spt_fail(err, status, "%s", why.text);
     if (status != SPT_OK && (status != SPT_E_IO || spt_file_exists(path)))
         spt_log_line(&e->options.log, "%s", why.text);
     return SPT_OK;
 }
 
-static void write_times(spt_engine *e)
+/* That it fails is said once; it is tried again. */
+static void save_times(spt_engine *e)
 {
-    const char *path = e->options.step_times;
     spt_error why;
-    if (path && e->times->notes &&
-        spt_step_times_write(path, &e->times_key, e->times, &why) != SPT_OK)
+    if (!e->times_path || !e->times->notes)
+        return;
+    spt_status status =
+        e->options.step_times
+            ? SPT_OK
+            : spt_folder_make(e->options.step_times_folder, &why);
+    if (status == SPT_OK)
+        status =
+            spt_step_times_save(e->times_path, &e->times_key, e->times, &why);
+    if (status != SPT_OK && !e->times_failed)
         spt_log_line(&e->options.log, "%s", why.text);
+    e->times_failed = status != SPT_OK;
 }
 
 void spt_engine_close_times(spt_engine *e)
 {
     if (e->times)
-        write_times(e);
+        save_times(e);
     spt_free(e->times);
+    spt_free(e->times_path);
+    e->times = NULL;
+    e->times_path = NULL;
 }
 
 bool spt_engine_step_times(const spt_engine *e, int batch, int context, int max,
@@ -106,6 +154,6 @@ spt_status spt_engine_stop_clock(spt_engine *e, const spt_share *shares,
     SPT_TRY(spt_forward_stop_clock(e->forward, &us, err));
     spt_step_times_note(e->times, count, (int)(context / count), rows, us);
     if (e->times->notes % WRITE_EVERY == 0)
-        write_times(e);
+        save_times(e);
     return SPT_OK;
 }

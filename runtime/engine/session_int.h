@@ -51,6 +51,8 @@ struct spt_engine {
     spt_engine_options options; /* defaults filled in */
     spt_step_times *times; /* of its steps */
     spt_step_key times_key;
+    char *times_path; /* where they are kept, or NULL */
+    bool times_failed; /* to be kept, which was said */
     int draft_nodes; /* of one session in one step */
     spt_memory memory;
     spt_session *sessions; /* all that are open */
@@ -92,7 +94,7 @@ spt_status spt_engine_open_drafter(spt_engine *engine,
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
                                        uint64_t *bytes, spt_error *err);
 
-/* engine_times.c: the table of the options' file, if it fits; writes it. */
+/* engine_times.c: the table of the options' file, if it fits; saves it. */
 spt_status spt_engine_open_times(spt_engine *engine, spt_error *err);
 void spt_engine_close_times(spt_engine *engine);
 /* Times of steps with 0 ... max drafts; false: unknown. */

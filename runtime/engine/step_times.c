@@ -2,20 +2,11 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include "json.h"
-#include "sealed.h"
-
-static const char KIND[] = "spectune-steps-1", SCHEMA[] = "spectune.steps/1";
 
 enum {
     SEEDS = 8, /* first times, of which the lowest counts */
     ENOUGH = 3, /* times that a cell needs to be believed */
     FOLLOW = 16, /* then each moves it by this part of the difference */
-    FIRST_CONTEXT = 256,
-    FILE_MAX = 4 << 20,
 };
 
 /* A time that counts for more than this over the cell's is cut. */
@@ -38,17 +29,61 @@ static int batch_bucket(int batch)
 
 static int context_bucket(int context)
 {
-    return bucket(context, FIRST_CONTEXT, SPT_STEP_CONTEXTS);
+    return bucket(context, SPT_STEP_CONTEXT, SPT_STEP_CONTEXTS);
+}
+
+/* Two ways that a cell went since it was last the same, one by n steps. */
+static spt_step_cell both(spt_step_cell own, spt_step_cell file, uint32_t n,
+                          uint32_t before)
+{
+    uint32_t others = file.steps - (before < file.steps ? before : 0);
+    double low = fmin(own.us, file.us), high = fmax(own.us, file.us);
+    double mine = fmin(n, FOLLOW), theirs = fmin(others, FOLLOW);
+    uint32_t room = UINT32_MAX - file.steps, steps = file.steps;
+    steps += n < room ? n : room;
+    if (steps <= SEEDS)
+        return (spt_step_cell){steps, low};
+    high = fmin(high, low * STALL);
+    double part = mine / (mine + theirs);
+    return (spt_step_cell){steps, own.us < file.us
+                                      ? low * part + high * (1 - part)
+                                      : high * part + low * (1 - part)};
+}
+
+static spt_step_cell merged(spt_step_cell own, spt_step_cell kept,
+                            spt_step_cell file)
+{
+    if (!file.steps || (file.steps == kept.steps && !(file.us < kept.us) &&
+                        !(file.us > kept.us)))
+        return own;
+    if (own.steps == kept.steps)
+        return file;
+    return both(own, file, own.steps - kept.steps, kept.steps);
+}
+
+void spt_step_times_merge(spt_step_times *t, const spt_step_times *file)
+{
+    for (int b = 0; b < SPT_STEP_BATCHES; b++)
+        for (int c = 0; c < SPT_STEP_CONTEXTS; c++)
+            for (int r = 0; r < SPT_DRAFT_NODES; r++)
+                t->cell[b][c][r] = merged(t->cell[b][c][r], t->kept[b][c][r],
+                                          file->cell[b][c][r]);
+}
+
+spt_step_cell *spt_step_times_at(spt_step_times *t, int batch, int context,
+                                 int rows)
+{
+    return &t->cell[batch_bucket(batch)][context_bucket(context)][rows - 1];
 }
 
 void spt_step_times_note(spt_step_times *t, int batch, int context, int rows,
                          double us)
 {
     int per_sequence = (rows + batch - 1) / batch;
-    if (per_sequence < 1 || per_sequence > SPT_DRAFT_NODES || !(us > 0))
+    if (per_sequence < 1 || per_sequence > SPT_DRAFT_NODES ||
+        !(us >= SPT_STEP_US_MIN && us <= SPT_STEP_US_MAX))
         return;
-    spt_step_cell *c = &t->cell[batch_bucket(batch)][context_bucket(context)]
-                               [per_sequence - 1];
+    spt_step_cell *c = spt_step_times_at(t, batch, context, per_sequence);
     if (c->steps < SEEDS)
         c->us = c->steps ? fmin(c->us, us) : us;
     else
@@ -97,7 +132,7 @@ static int nearest_context(const cells *of_batch, int context)
 /* A context of the bucket, for the model. */
 static int context_in(int i)
 {
-    return FIRST_CONTEXT << i;
+    return SPT_STEP_CONTEXT << i;
 }
 
 bool spt_step_times_get(const spt_step_times *t, const spt_step_model *m,
@@ -120,118 +155,4 @@ bool spt_step_times_get(const spt_step_times *t, const spt_step_model *m,
             times[d] *= us / m->us(m->user, batch, then, length_of(m, near));
     }
     return true;
-}
-
-static void add_cells(cJSON *array, const spt_step_times *t, int b, int c)
-{
-    for (int r = 0; r < SPT_DRAFT_NODES; r++) {
-        const spt_step_cell *cell = &t->cell[b][c][r];
-        if (!cell->steps)
-            continue;
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddNumberToObject(o, "batch", 1 << b);
-        cJSON_AddNumberToObject(o, "context", context_in(c));
-        cJSON_AddNumberToObject(o, "rows", r + 1);
-        cJSON_AddNumberToObject(o, "us", cell->us);
-        cJSON_AddNumberToObject(o, "steps", cell->steps);
-        cJSON_AddItemToArray(array, o);
-    }
-}
-
-spt_status spt_step_times_write(const char *path, const spt_step_key *key,
-                                const spt_step_times *t, spt_error *err)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "schema", SCHEMA);
-#define SPT_STEP_KEY(field) cJSON_AddStringToObject(root, #field, key->field);
-    SPT_STEP_KEYS(SPT_STEP_KEY)
-#undef SPT_STEP_KEY
-    cJSON *array = cJSON_AddArrayToObject(root, "cells");
-    for (int b = 0; b < SPT_STEP_BATCHES; b++)
-        for (int c = 0; c < SPT_STEP_CONTEXTS; c++)
-            add_cells(array, t, b, c);
-    spt_buf text = {0};
-    spt_json_print(root, &text);
-    spt_buf_add(&text, "\n", 1);
-    cJSON_Delete(root);
-    spt_status status =
-        text.failed ? spt_fail(err, SPT_E_MEMORY, "%s: out of memory", path)
-                    : spt_sealed_write(path, KIND, text.data, text.size, err);
-    spt_buf_free(&text);
-    return status;
-}
-
-static spt_status check_key(const cJSON *root, const char *path,
-                            const spt_step_key *key, spt_error *err)
-{
-    const struct {
-        const char *field, *value;
-    } fields[] = {{"schema", SCHEMA},
-#define SPT_STEP_KEY(field) {#field, key->field},
-                  SPT_STEP_KEYS(SPT_STEP_KEY)
-#undef SPT_STEP_KEY
-    };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const char *text;
-        SPT_TRY(spt_json_text(root, path, fields[i].field, &text, err));
-        if (strcmp(text, fields[i].value) != 0)
-            return spt_fail(err, SPT_E_FORMAT,
-                            "%s: times of steps for %s %.80s, not %.80s", path,
-                            fields[i].field, text, fields[i].value);
-    }
-    return SPT_OK;
-}
-
-static spt_status read_cell(const cJSON *o, const char *path, spt_step_times *t,
-                            spt_error *err)
-{
-    int64_t batch, context, rows, steps;
-    double us;
-    SPT_TRY(spt_json_int(o, path, "batch", 1, 1 << (SPT_STEP_BATCHES - 1),
-                         &batch, err));
-    SPT_TRY(spt_json_int(o, path, "context", FIRST_CONTEXT,
-                         context_in(SPT_STEP_CONTEXTS - 1), &context, err));
-    SPT_TRY(spt_json_int(o, path, "rows", 1, SPT_DRAFT_NODES, &rows, err));
-    SPT_TRY(spt_json_int(o, path, "steps", 1, UINT32_MAX, &steps, err));
-    SPT_TRY(spt_json_number(o, path, "us", 1e-3, 1e12, &us, err));
-    t->cell[batch_bucket((int)batch)][context_bucket((int)context)][rows - 1] =
-        (spt_step_cell){(uint32_t)steps, us};
-    return SPT_OK;
-}
-
-static spt_status read_all(const cJSON *root, const char *path,
-                           const spt_step_key *key, spt_step_times *t,
-                           spt_error *err)
-{
-    const cJSON *array, *o;
-    SPT_TRY(check_key(root, path, key, err));
-    SPT_TRY(spt_json_array(root, path, "cells", &array, err));
-    cJSON_ArrayForEach(o, array) SPT_TRY(read_cell(o, path, t, err));
-    return SPT_OK;
-}
-
-spt_status spt_step_times_read(const char *path, const spt_step_key *key,
-                               spt_step_times *t, spt_error *err)
-{
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return spt_fail(err, SPT_E_USAGE,
-                        "%s: is no file, expected one for times of steps",
-                        path);
-    spt_buf text = {0};
-    cJSON *root = NULL;
-    spt_step_times *found = spt_calloc(1, sizeof *found);
-    spt_status status =
-        found ? spt_sealed_read(path, KIND, FILE_MAX, &text, err)
-              : spt_fail(err, SPT_E_MEMORY, "%s: out of memory", path);
-    if (status == SPT_OK)
-        status = spt_json_parse(text.data, text.size, path, &root, err);
-    if (status == SPT_OK)
-        status = read_all(root, path, key, found, err);
-    if (status == SPT_OK)
-        memcpy(t->cell, found->cell, sizeof t->cell);
-    cJSON_Delete(root);
-    spt_buf_free(&text);
-    spt_free(found);
-    return status;
 }

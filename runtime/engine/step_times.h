@@ -13,24 +13,39 @@
 #include "draft_block.h"
 
 /* Batches 1, 2, 3-4, 5-8, ... 4096; contexts up to 256, 512, ... 2^24. */
-enum { SPT_STEP_BATCHES = 13, SPT_STEP_CONTEXTS = 17 };
+enum {
+    SPT_STEP_BATCHES = 13,
+    SPT_STEP_CONTEXT = 256, /* the first */
+    SPT_STEP_CONTEXTS = 17,
+};
+
+/* What is shorter or longer is no time. */
+#define SPT_STEP_US_MIN 1e-3
+#define SPT_STEP_US_MAX 1e12
 
 typedef struct spt_step_cell {
     uint32_t steps; /* timed so far */
     double us;
 } spt_step_cell;
 
+typedef spt_step_cell spt_step_cells[SPT_STEP_BATCHES][SPT_STEP_CONTEXTS]
+                                    [SPT_DRAFT_NODES];
+
 typedef struct spt_step_times {
-    spt_step_cell cell[SPT_STEP_BATCHES][SPT_STEP_CONTEXTS][SPT_DRAFT_NODES];
+    spt_step_cells cell;
+    spt_step_cells kept; /* as they were in the file when it was last used */
     uint64_t notes; /* since it was opened */
 } spt_step_times;
 
 /* What else a time depends on; a file for other values is not used. */
 #define SPT_STEP_KEYS(X)                                          \
-    X(chip) /* with suffix: sm_90a */                             \
-    X(device) /* as its driver says */                            \
     X(evidence) /* measured, or simulated by sim's time model */  \
+    X(chip) /* with suffix: sm_90a */                             \
+    X(board) /* of archs/ */                                      \
+    X(device) /* as its driver says, with its SMs */              \
+    X(driver) /* its version */                                   \
     X(model) /* SHA-256 of shape and types */                     \
+    X(layout) /* 16-bit type, KV pages, graphs or not */          \
     X(kernels) /* SHA-256 of their code, and so the compiler's */ \
     X(drafter)
 
@@ -39,6 +54,13 @@ typedef struct spt_step_key {
     SPT_STEP_KEYS(SPT_STEP_KEY)
 #undef SPT_STEP_KEY
 } spt_step_key;
+
+/* SHA-256 of all of it. */
+void spt_step_key_hash(const spt_step_key *key, char *hex);
+
+/* The cell of 1 ... SPT_DRAFT_NODES rows per sequence. */
+spt_step_cell *spt_step_times_at(spt_step_times *t, int batch, int context,
+                                 int rows);
 
 /* A step of `batch` sequences, of `context` tokens on the average, that fed
    `rows` rows in all took so long. */
@@ -62,14 +84,26 @@ bool spt_step_times_get(const spt_step_times *t, const spt_step_model *model,
                         int batch, int context, int max, double *times);
 
 /*
+ * Takes in what others added to the file since t was last the same. A cell that
+ * both changed is the mean of the two by their new steps, of which as many
+ * count as move a cell; the higher counts as a stalled step does, and while a
+ * cell begins the lower one is it.
+ */
+void spt_step_times_merge(spt_step_times *t, const spt_step_times *file);
+
+/*
  * Fills the table from a file. SPT_E_IO: there is none; SPT_E_FORMAT: it is
- * damaged or for something else. SPT_E_USAGE: a folder, a pipe or a device. The
- * table then stays as it was.
+ * damaged or for something else. SPT_E_USAGE: a folder, a pipe or a device, or
+ * measured times where the key's are not. The table then stays as it was.
  */
 spt_status spt_step_times_read(const char *path, const spt_step_key *key,
                                spt_step_times *t, spt_error *err);
-/* Writes it whole; until then the old file stays. */
-spt_status spt_step_times_write(const char *path, const spt_step_key *key,
-                                const spt_step_times *t, spt_error *err);
+/*
+ * Merges the table with what is there and writes it whole, with processes that
+ * do the same one after the other; until then the old file stays. What is
+ * damaged or for something else is replaced. SPT_E_USAGE as above.
+ */
+spt_status spt_step_times_save(const char *path, const spt_step_key *key,
+                               spt_step_times *t, spt_error *err);
 
 #endif

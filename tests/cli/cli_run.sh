@@ -54,6 +54,10 @@ try run -m "$model" -p "$prompt" -n 3 --device sim --step-times "$TMP/steps"
 is "a damaged file of step times stops nothing" "$status" 0
 has "but is told of" "$err" "$TMP/steps: is damaged, or no spectune-steps-1"
 has "three without drafts do" "$err" " tokens/s (host time of sim, not a GPU's)"
+try run -m "$model" -p "$prompt" -n 3 --device sim --step-times none
+is "step times need not be kept" "$status" 0
+[ ! -e none ] && [ -z "$(find "$SPECTUNE_CACHE" -name '*.steps')" ]
+ok "and sim keeps none that nobody asked for"
 refused "a folder for step times" 2 "$TMP: is no file" \
     run -m "$model" -p "$prompt" -n 3 --device sim --step-times "$TMP"
 refused "a seed of more than 64 bits" 2 "from 0 to 18446744073709551615" \

@@ -2,6 +2,7 @@
  * Times of the engine's own steps: how a cell follows, what fills the gaps,
  * which file is believed, and that the chosen draft length goes by them.
  */
+#include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,8 +13,15 @@ enum { PROMPT = 24, ROUNDS = 30 };
 
 static spt_error err;
 static spt_step_times table, other;
-static const spt_step_key key = {"sm_90a",  "a device", "measured",
-                                 "a model", "kernels",  "n-gram"};
+static const spt_step_key key = {.evidence = "measured",
+                                 .chip = "sm_90a",
+                                 .board = "a board",
+                                 .device = "a device",
+                                 .driver = "13000",
+                                 .model = "a model",
+                                 .layout = "fp16",
+                                 .kernels = "kernels",
+                                 .drafter = "n-gram"};
 
 static double modelled(void *user, int batch, int context, int draft_length)
 {
@@ -54,6 +62,7 @@ static void test_cells(void)
     spt_step_times_note(&table, 1, 100, 33, 1);
     spt_step_times_note(&table, 1, 100, 2, 0);
     spt_step_times_note(&table, 1, 100, 2, NAN);
+    spt_step_times_note(&table, 1, 100, 2, INFINITY);
     CHECK_INT(table.cell[0][0][1].steps, 0, "what is no time is not taken");
     spt_step_times_note(&table, 3, 5000, 9, 7);
     CHECK_INT(table.cell[2][5][2].steps, 1, "rows are those of a sequence");
@@ -107,12 +116,33 @@ static void test_link(const char *path)
     struct stat info;
     temporary(target);
     CHECK(symlink(target, path) == 0, "a link");
-    CHECK_OK(spt_step_times_write(path, &key, &table, &err), &err, "written");
+    CHECK_OK(spt_step_times_save(path, &key, &table, &err), &err, "written");
     CHECK(lstat(path, &info) == 0 && S_ISLNK(info.st_mode), "stays one");
     CHECK_OK(spt_step_times_read(target, &key, &other, &err), &err,
              "and what it leads to has the times");
     unlink(path);
     unlink(target);
+}
+
+/* The file is another's. */
+static void test_foreign(const char *path)
+{
+    spt_step_key foreign = key;
+    strcpy(foreign.chip, "sm_80");
+    note_often(&other, 300, 7, 9);
+    CHECK_INT(spt_step_times_read(path, &foreign, &other, &err), SPT_E_FORMAT,
+              "another chip");
+    CHECK(strstr(err.text, "times of steps for chip sm_90a, not sm_80"),
+          "is said: %s", err.text);
+    CHECK(other.cell[0][1][6].steps == 10, "and the table stays");
+    foreign = key;
+    strcpy(foreign.evidence, "simulated");
+    CHECK_INT(spt_step_times_read(path, &foreign, &other, &err), SPT_E_USAGE,
+              "simulated times do not go where measured ones are");
+    CHECK_INT(spt_step_times_save(path, &foreign, &other, &err), SPT_E_USAGE,
+              "nor are they written there");
+    CHECK(strstr(err.text, "has measured times of steps, expected another"),
+          "which is said: %s", err.text);
 }
 
 static void test_file(void)
@@ -123,17 +153,10 @@ static void test_file(void)
     clear(&other);
     note_often(&table, 300, 2, 123.456);
     note_often(&table, 1 << 24, 32, 1e6);
-    CHECK_OK(spt_step_times_write(path, &key, &table, &err), &err, "written");
+    CHECK_OK(spt_step_times_save(path, &key, &table, &err), &err, "written");
     CHECK_OK(spt_step_times_read(path, &key, &other, &err), &err, "read");
     CHECK(memcmp(table.cell, other.cell, sizeof table.cell) == 0, "the same");
-    spt_step_key foreign = key;
-    strcpy(foreign.chip, "sm_80");
-    note_often(&other, 300, 7, 9);
-    CHECK_INT(spt_step_times_read(path, &foreign, &other, &err), SPT_E_FORMAT,
-              "another chip");
-    CHECK(strstr(err.text, "times of steps for chip sm_90a, not sm_80"),
-          "is said: %s", err.text);
-    CHECK(other.cell[0][1][6].steps == 10, "and the table stays");
+    test_foreign(path);
     FILE *f = fopen(path, "r+");
     fseek(f, 200, SEEK_SET);
     fputc('~', f);
@@ -153,6 +176,88 @@ static void test_file(void)
     test_link(path);
 }
 
+/* Two that read the same file: what each adds, and what it finds. */
+static void test_merge(void)
+{
+    static spt_step_times a, b, empty;
+    clear(&a);
+    note_often(&a, 100, 1, 100);
+    memcpy(a.kept, a.cell, sizeof a.kept);
+    b = a;
+    note_often(&a, 100, 2, 150);
+    note_often(&b, 100, 3, 200);
+    note_often(&b, 100, 1, 110);
+    spt_step_times_merge(&a, &b);
+    CHECK(cell(&a, 2) == 150 && cell(&a, 3) == 200, "cells of both");
+    CHECK(cell(&a, 1) == cell(&b, 1) && a.cell[0][0][0].steps == 20,
+          "what one alone changed is his");
+    memcpy(a.kept, a.cell, sizeof a.kept);
+    b = a;
+    note_often(&a, 100, 1, 120);
+    note_often(&b, 100, 1, 90);
+    double mine = cell(&a, 1);
+    spt_step_times_merge(&a, &b);
+    CHECK_NEAR(cell(&a, 1), (mine + cell(&b, 1)) / 2, 1e-9,
+               "what both changed is the mean");
+    CHECK_INT(a.cell[0][0][0].steps, 40, "and no step is lost");
+    clear(&a);
+    clear(&b);
+    note_often(&b, 100, 1, 100);
+    spt_step_times_note(&a, 1, 100, 1, 1e6);
+    spt_step_times_merge(&a, &b);
+    CHECK(cell(&a, 1) < 103 && cell(&a, 1) > 100,
+          "another's cold start hardly moves it: %.1f", cell(&a, 1));
+    clear(&a);
+    clear(&b);
+    for (int i = 0; i < 3; i++) {
+        spt_step_times_note(&a, 1, 100, 1, 50 + i);
+        spt_step_times_note(&b, 1, 100, 1, 40 + i);
+    }
+    spt_step_times_merge(&a, &b);
+    CHECK(cell(&a, 1) == 40 && a.cell[0][0][0].steps == 6,
+          "of first times the lowest");
+    spt_step_times_merge(&a, &empty);
+    CHECK(cell(&a, 1) == 40, "a file that is gone takes nothing away");
+}
+
+enum { WRITERS = 4, SAVES = 25 };
+
+/* Adds one step to a cell of its own and to one of all, and saves. */
+static int add_steps(const char *path, int writer)
+{
+    clear(&table);
+    if (spt_step_times_read(path, &key, &table, &err) == SPT_E_USAGE)
+        return 1;
+    for (int i = 0; i < SAVES; i++) {
+        spt_step_times_note(&table, 1, 100, 1, 100);
+        spt_step_times_note(&table, 1, 100, 2 + writer, 200);
+        if (spt_step_times_save(path, &key, &table, &err) != SPT_OK)
+            return 1;
+    }
+    return 0;
+}
+
+static void test_writers(void)
+{
+    char path[64];
+    int failed = 0, status;
+    temporary(path);
+    unlink(path);
+    for (int i = 0; i < WRITERS; i++)
+        if (fork() == 0)
+            _exit(add_steps(path, i));
+    while (wait(&status) > 0)
+        failed += status != 0;
+    CHECK_INT(failed, 0, "processes save at once");
+    clear(&other);
+    CHECK_OK(spt_step_times_read(path, &key, &other, &err), &err, "read");
+    CHECK_INT(other.cell[0][0][0].steps, WRITERS * SAVES,
+              "no step of theirs is lost");
+    for (int i = 0; i < WRITERS; i++)
+        CHECK_INT(other.cell[0][0][1 + i].steps, SAVES, "nor one of a cell");
+    unlink(path);
+}
+
 /* A process that writes is killed at any moment: the file is whole. */
 static void test_kill(void)
 {
@@ -162,13 +267,13 @@ static void test_kill(void)
     for (int rows = 1; rows <= 32; rows++)
         for (int context = 1; context < 1 << 20; context *= 2)
             note_often(&table, context, rows, rows);
-    CHECK_OK(spt_step_times_write(path, &key, &table, &err), &err, "written");
+    CHECK_OK(spt_step_times_save(path, &key, &table, &err), &err, "written");
     int good = 0;
     for (int i = 0; i < ROUNDS; i++) {
         pid_t child = fork();
         while (child == 0) {
             spt_step_times_note(&table, 1, 1, 1, 1);
-            spt_step_times_write(path, &key, &table, &err);
+            spt_step_times_save(path, &key, &table, &err);
         }
         usleep((useconds_t)(1000 + i * 997));
         kill(child, SIGKILL);
@@ -250,9 +355,10 @@ static void plant(const char *path, const spt_step_key *k, double first,
                   double step)
 {
     clear(&table);
+    unlink(path);
     for (int rows = 1; rows <= 5; rows++)
         note_often(&table, 10, rows, first + step * (rows - 1));
-    CHECK_OK(spt_step_times_write(path, k, &table, &err), &err, "planted");
+    CHECK_OK(spt_step_times_save(path, k, &table, &err), &err, "planted");
 }
 
 static void test_choice(void)
@@ -284,6 +390,88 @@ static void test_choice(void)
     unlink(path);
 }
 
+/* How many files of step times a folder has; the last one's path. */
+static int count_files(const char *folder, char *path, size_t size)
+{
+    int count = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *item; d && (item = readdir(d)) != NULL;) {
+        if (item->d_name[0] == '.')
+            continue;
+        snprintf(path, size, "%s/%s", folder, item->d_name);
+        count++;
+    }
+    if (d)
+        closedir(d);
+    return count;
+}
+
+static void say(spt_engine *e)
+{
+    const spt_session_options options = {.draft_length = 0};
+    const spt_answer_options answer = {.max_tokens = 6, .ignore_end = true};
+    const int32_t prompt[] = {65, 66, 67};
+    spt_session *s = NULL;
+    CHECK(spt_session_open(e, &options, &s, &err) == SPT_OK &&
+              spt_session_sync(s, prompt, 3, NULL, &err) == SPT_OK &&
+              spt_session_generate(s, &answer, NULL, &err) == SPT_OK,
+          "it writes");
+    spt_session_close(s);
+}
+
+/* What an engine writes into the folder, on a machine that calls itself sim or
+   not. */
+static int keeps(const char *folder, spt_engine_options *o, bool is_sim)
+{
+    char path[512];
+    tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
+    o->step_times_folder = folder;
+    o->checks = true;
+    spt_engine *e = tiny_open(&t, o);
+    bool was = e->machine.driver.is_sim;
+    spt_engine_close_times(e);
+    e->machine.driver.is_sim = is_sim;
+    CHECK_OK(spt_engine_open_times(e, &err), &err, "times");
+    say(e);
+    spt_engine_close_times(e);
+    e->machine.driver.is_sim = was;
+    spt_engine_close(e);
+    return count_files(folder, path, sizeof path);
+}
+
+/* Files of a folder are named by what they hold for. */
+static void test_folder(void)
+{
+    char root[] = "/tmp/spectune-steps-XXXXXX", folder[64], path[512],
+         text[160];
+    spt_engine_options o = engine_options(NULL, NULL);
+    CHECK(mkdtemp(root) != NULL, "a folder");
+    snprintf(folder, sizeof folder, "%s/new", root);
+    CHECK_INT(keeps(folder, &o, true), 0, "what is simulated is not kept");
+    CHECK_INT(keeps(folder, &o, false), 1, "what is measured is");
+    CHECK_INT(keeps(folder, &o, false), 1, "in the same file again");
+    o.no_graphs = true;
+    CHECK_INT(keeps(folder, &o, false), 2, "another layout has its own");
+    o = engine_options(NULL, NULL);
+    o.draft.method = SPT_DRAFT_NONE;
+    o.draft_length = 0;
+    CHECK_INT(keeps(folder, &o, false), 2, "without a drafter there is none");
+    count_files(folder, path, sizeof path);
+    const char *name = strrchr(path, '/') + 1;
+    CHECK(strspn(name, "0123456789abcdef") == 64 &&
+              strcmp(name + 64, ".steps") == 0,
+          "named %s", name);
+    snprintf(text, sizeof text, "for f in %s/*; do rm $f; mkdir $f; done",
+             folder);
+    CHECK_INT(system(text), 0, "folders in the files' places");
+    o = engine_options(NULL, NULL);
+    o.log.line = hear;
+    CHECK_INT(keeps(folder, &o, false), 2, "stop nothing");
+    CHECK(strstr(said, ".steps: is no file"), "and are told of: %s", said);
+    snprintf(text, sizeof text, "rm -r %s", root);
+    CHECK_INT(system(text), 0, "cleaned up");
+}
+
 static void test_simulated(void)
 {
     char path[64];
@@ -310,8 +498,11 @@ int main(void)
     test_cells();
     test_gaps();
     test_file();
+    test_merge();
+    test_writers();
     test_kill();
     test_choice();
+    test_folder();
     test_simulated();
     return check_done();
 }

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cache.h"
 #include "json.h"
 
 /* Names of llama.cpp that are none of ours, and what they mean here. */
@@ -126,6 +128,41 @@ static spt_status set_draft(spt_run_options *o, spt_error *err)
     return SPT_OK;
 }
 
+/* Into that folder, when it fits. */
+static void use_folder(spt_run_options *o, const char *folder)
+{
+    size_t size = strlen(folder);
+    if (size == 0 || size >= sizeof o->step_folder)
+        return;
+    memcpy(o->step_folder, folder, size + 1);
+    o->engine.step_times_folder = o->step_folder;
+}
+
+/* Beside the profile, where the pack has one and its folder can be written to;
+   else beside the kernels of the cache. */
+static void place_step_times(spt_run_options *o)
+{
+    char folder[4096], profile[4200];
+    char *cache = spt_cache_default();
+    snprintf(folder, sizeof folder, "%s/..",
+             o->engine.pack ? o->engine.pack : "");
+    snprintf(profile, sizeof profile, "%s/profile.json", folder);
+    if (o->engine.pack && access(profile, F_OK) == 0 &&
+        access(folder, W_OK) == 0)
+        use_folder(o, folder);
+    else if (cache)
+        use_folder(o, cache);
+    spt_free(cache);
+}
+
+static void set_step_times(spt_run_options *o)
+{
+    if (!o->step_times)
+        place_step_times(o);
+    else if (strcmp(o->step_times, "none") != 0)
+        o->engine.step_times = o->step_times;
+}
+
 static spt_status finish(spt_run_options *o, spt_error *err)
 {
     if (!o->engine.model)
@@ -141,6 +178,7 @@ static spt_status finish(spt_run_options *o, spt_error *err)
     o->engine.device = strcmp(o->device, "sim") == 0   ? SPT_DEVICE_SIM
                        : strcmp(o->device, "gpu") == 0 ? SPT_DEVICE_GPU
                                                        : SPT_DEVICE_AUTO;
+    set_step_times(o);
     o->engine.dtype = strcmp(o->dtype, "bf16") == 0   ? SPT_TYPE_BF16
                       : strcmp(o->dtype, "fp16") == 0 ? SPT_TYPE_FP16
                                                       : SPT_TYPE_AUTO;
@@ -218,8 +256,10 @@ static size_t draft_rows(spt_run_options *o, spt_option *to, size_t n)
          SPT_DRAFT_LENGTH_MAX},
         {"branches", 0, SPT_OPTION_INT, &o->branches, "N",
          "children per node of the draft tree (1: a chain)", 1, 8},
-        {"step-times", 0, SPT_OPTION_TEXT, &o->engine.step_times, "FILE",
-         "keep the times of own steps here; lengths go by them", 0, 0},
+        {"step-times", 0, SPT_OPTION_TEXT, &o->step_times, "FILE|none",
+         "keep the times of own steps, which lengths go by, here (measured "
+         "ones: beside the pack's profile, or in the cache)",
+         0, 0},
         {"ngram-min", 0, SPT_OPTION_INT, &o->min_match, "N",
          "shortest match of n-gram drafts (2)", 1, 64},
         {"ngram-max", 0, SPT_OPTION_INT, &o->max_match, "N",

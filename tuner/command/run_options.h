@@ -18,11 +18,11 @@ typedef struct spt_run_options {
     bool serves; /* they are those of `spectune serve` */
     /* What the options are read into. */
     spt_texts stops;
-    const char *device, *method, *dtype, *accept, *speculative;
+    const char *device, *method, *dtype, *accept, *speculative, *step_times;
     int64_t context, predict, sessions, page_size, chunk, draft_length,
         min_match, max_match, branches, top_k, penalty_tokens;
     uint64_t seed;
-    char draft_model[4096];
+    char draft_model[4096], step_folder[4096];
 } spt_run_options;
 
 /*
