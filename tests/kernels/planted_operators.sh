@@ -45,10 +45,10 @@ planted backwards "k_cache of row" kv_compact.cu \
     kv_compact tokens=31
 planted first-stretch "of row" ngram.cu \
     's/if (__syncthreads_or(size >= args.max_match))/if (true)/' \
-    ngram length=3000 vocabulary=40 longest=1
+    ngram length=3000 vocabulary=40 longest=1 min_match=1
 planted twice-the-same "draft of row" ngram.cu \
     's/size && !has_successor(.*;/size;/' \
-    ngram matches=3
+    ngram matches=3 rows=12
 planted any-id "templates/weight_decode.cu" embedding.cu 's/id >= 0 && id < args.vocabulary/true/' \
     embedding weight=q8_0 rows=90
 planted fifth-bits "out of row" weight_decode.cu 's/at \/ 8\] >> i/at \/ 8] >> (7 - i)/' \
