@@ -1,12 +1,4 @@
-/*
- * NVRTC, opened at run time: CUDA text to PTX and cubin.
- *
- * NVRTC turns the file names of #line into absolute ones with the current
- * folder, in the PTX as well as in the cubin. So that images do not depend on
- * where spectune runs, the compiler sees names that are absolute already
- * ("/templates/x.cu"); the leading slash is taken off again in the PTX and in
- * messages.
- */
+/* NVRTC, opened at run time: CUDA text to PTX and cubin. */
 #include "gen.h"
 
 #include <dlfcn.h>
@@ -21,6 +13,7 @@
 #include "cubin.h"
 #include "files.h"
 #include "hash.h"
+#include "nvrtc_text.h"
 
 typedef struct nvrtc_program *program;
 enum { NVRTC_OK = 0, NVRTC_COMPILATION = 6 };
@@ -254,152 +247,32 @@ void spt_image_free(spt_image *image)
     *image = (spt_image){0};
 }
 
-/* Copies text, with a slash before each relative name of a #line. */
-static char *absolute_lines(const char *source)
-{
-    spt_buf out = {0};
-    for (const char *line = source; *line;) {
-        size_t n = strcspn(line, "\n");
-        n += line[n] == '\n';
-        const char *quote =
-            strncmp(line, "#line ", 6) == 0 ? memchr(line, '"', n) : NULL;
-        if (quote && quote[1] != '/') {
-            size_t head = (size_t)(quote + 1 - line);
-            spt_buf_add(&out, line, head);
-            spt_buf_puts(&out, "/");
-            spt_buf_add(&out, line + head, n - head);
-        } else {
-            spt_buf_add(&out, line, n);
-        }
-        line += n;
-    }
-    spt_buf_add(&out, "", 0);
-    if (out.failed) {
-        spt_buf_free(&out);
-        return NULL;
-    }
-    return out.data;
-}
-
-/* Takes the slash off again: .file 1 "/templates/x.cu". In place. */
-static void relative_files(char *ptx)
-{
-    char *to = ptx;
-    for (const char *line = ptx; *line;) {
-        size_t n = strcspn(line, "\n");
-        n += line[n] == '\n';
-        const char *at = line + strspn(line, " \t");
-        const char *quote =
-            strncmp(at, ".file", 5) == 0 ? memchr(line, '"', n) : NULL;
-        size_t head = quote && quote[1] == '/' ? (size_t)(quote + 1 - line) : n;
-        memmove(to, line, head);
-        to += head;
-        if (head < n) {
-            memmove(to, line + head + 1, n - head - 1);
-            to += n - head - 1;
-        }
-        line += n;
-    }
-    *to = 0;
-}
-
-/* The largest number that stands before words in the log. */
-static int log_number(const char *log, const char *words)
-{
-    int largest = 0;
-    for (const char *at = log; (at = strstr(at, words)) != NULL; at++) {
-        const char *start = at;
-        while (start > log && start[-1] == ' ')
-            start--;
-        while (start > log && start[-1] >= '0' && start[-1] <= '9')
-            start--;
-        int value = atoi(start);
-        if (value > largest)
-            largest = value;
-    }
-    return largest;
-}
-
-/*
- * The source position of a line of PTX: the last .loc before it. False when
- * there is none.
- */
-static bool ptx_position(const char *ptx, int line, char *file, size_t size,
-                         int *number)
-{
-    int index = 0, at_file;
-    for (const char *at = ptx; line-- > 0 && *at; at += *at == '\n') {
-        sscanf(at, " .loc %d %d", &index, number);
-        at += strcspn(at, "\n");
-    }
-    for (const char *at = ptx; index && (at = strstr(at, ".file")); at++) {
-        const char *quote = strchr(at, '"');
-        if (!quote || sscanf(at, ".file %d", &at_file) != 1 || at_file != index)
-            continue;
-        quote += 1 + (quote[1] == '/');
-        snprintf(file, size, "%.*s", (int)strcspn(quote, "\""), quote);
-        return true;
-    }
-    return false;
-}
-
-/* An error of the assembler, "ptxas ..., line 28; error : text". */
-static spt_status assembler_failed(const spt_compiler *c, program p,
-                                   const spt_kernel *k, const char *line,
-                                   spt_error *err)
-{
-    size_t size = 0, n = strcspn(line, "\n");
-    int ptx_line = 0, number = 0;
-    char file[128] = "", *ptx = NULL;
-    const char *text = strstr(line, ": ");
-    text = text && text < line + n ? text + 2 : line;
-    const char *where = strstr(line, ", line ");
-    if (where && where < line + n)
-        ptx_line = atoi(where + 7);
-    bool found = ptx_line > 0 && c->ptx_size(p, &size) == NVRTC_OK && size &&
-                 (ptx = spt_calloc(size + 1, 1)) != NULL &&
-                 c->ptx(p, ptx) == NVRTC_OK &&
-                 ptx_position(ptx, ptx_line, file, sizeof file, &number);
-    spt_free(ptx);
-    n -= (size_t)(text - line);
-    if (found)
-        return spt_fail(err, SPT_E_COMPILE, "%s:%d: ptxas: %.*s", file, number,
-                        (int)n, text);
-    return spt_fail(err, SPT_E_COMPILE, "%s for %s: ptxas: %.*s",
-                    k->template_name, k->target, (int)n, text);
-}
-
-/* "/templates/x.cu(12): error: text" as "templates/x.cu:12: text". */
-static spt_status compile_failed(const spt_compiler *c, program p,
-                                 const spt_kernel *k, const char *log,
-                                 spt_error *err)
-{
-    const char *at = strstr(log, "error");
-    const char *line = at ? at : log;
-    while (line > log && line[-1] != '\n')
-        line--;
-    size_t n = strcspn(line, "\n");
-    if (strncmp(line, "ptxas", 5) == 0)
-        return assembler_failed(c, p, k, line, err);
-    const char *paren = memchr(line, '(', n);
-    const char *text = strstr(line, ": error: ");
-    if (paren && text && paren < text && text < line + n) {
-        const char *file = line + (*line == '/');
-        int name = (int)(paren - file), number = atoi(paren + 1);
-        text += strlen(": error: ");
-        return spt_fail(err, SPT_E_COMPILE, "%.*s:%d: %.*s", name, file, number,
-                        (int)(line + n - text), text);
-    }
-    return spt_fail(err, SPT_E_COMPILE, "%s for %s: NVRTC: %.*s",
-                    k->template_name, k->target, n ? (int)n : 10,
-                    n ? line : "no message");
-}
-
 /* Called by NVRTC now and then; 1 stops the compilation. */
 static int out_of_time(void *user, void *reserved)
 {
     (void)reserved;
     return now() > *(const double *)user;
+}
+
+/* The PTX of a program that did not assemble, or NULL. */
+static char *read_ptx(const spt_compiler *c, program p)
+{
+    size_t size = 0;
+    char *ptx = NULL;
+    if (c->ptx_size(p, &size) == NVRTC_OK && size &&
+        (ptx = spt_calloc(size + 1, 1)) != NULL && c->ptx(p, ptx) != NVRTC_OK)
+        *ptx = 0;
+    return ptx;
+}
+
+static spt_status compile_failed(const spt_compiler *c, program p,
+                                 const spt_kernel *k, const char *log,
+                                 spt_error *err)
+{
+    char *ptx = read_ptx(c, p);
+    spt_status status = spt_nvrtc_fail(k, log, ptx, err);
+    spt_free(ptx);
+    return status;
 }
 
 static char *read_log(const spt_compiler *c, program p)
@@ -421,8 +294,8 @@ static spt_status take_facts(const spt_kernel *k, const char *log,
                            err));
     image->registers = facts.registers;
     image->shared_bytes = facts.shared_bytes;
-    image->spill_bytes = log_number(log, " bytes spill stores");
-    image->stack_bytes = log_number(log, " bytes stack frame");
+    image->spill_bytes = spt_nvrtc_number(log, " bytes spill stores");
+    image->stack_bytes = spt_nvrtc_number(log, " bytes stack frame");
     if (facts.stack_bytes > image->stack_bytes)
         image->stack_bytes = facts.stack_bytes;
     return SPT_OK;
@@ -442,7 +315,7 @@ static spt_status take_image(const spt_compiler *c, program p,
     if (c->ptx(p, image->ptx) != NVRTC_OK ||
         c->cubin(p, image->cubin) != NVRTC_OK)
         return spt_fail(err, SPT_E_COMPILE, "NVRTC: gives no PTX and cubin");
-    relative_files(image->ptx);
+    spt_nvrtc_relative(image->ptx);
     image->ptx_size = strlen(image->ptx);
     return take_facts(k, log, image, err);
 }
@@ -510,7 +383,7 @@ static spt_status compile_one(spt_compiler *c, const spt_kernel *k,
                               spt_error *err)
 {
     memcpy(image->compiler, c->identity, sizeof c->identity);
-    char *source = absolute_lines(k->source);
+    char *source = spt_nvrtc_absolute(k->source);
     if (!source)
         return spt_fail(err, SPT_E_MEMORY, "NVRTC: out of memory");
     spt_status status = compile_text(c, k, source, timeout_s, image, err);
