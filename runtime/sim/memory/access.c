@@ -336,6 +336,7 @@ bool sim_memory_communicates(const ptx_insn *insn)
     case PTX_OP_ATOM:
     case PTX_OP_RED:
     case PTX_OP_CP_REDUCE_ASYNC_BULK:
+    case PTX_OP_CP_REDUCE_ASYNC_BULK_TENSOR:
         return true;
     case PTX_OP_LD:
     case PTX_OP_ST:

@@ -87,6 +87,10 @@ static inline void sim_access_addresses(const sim_arg *arg, const sim_warp *w,
  * take part get the address of one that does.
  */
 void sim_access_resolve(sim_access *a, unsigned space);
+/* Global bytes as one piece, without a report: inside one allocation, and, with
+   checks, written before, or by this. NULL when they are not. */
+uint8_t *sim_global_span(sim_warp *w, uint64_t address, uint64_t bytes,
+                         bool write);
 /* After a write: what was staged goes where it belongs. */
 void sim_access_finish(sim_access *a);
 
@@ -128,9 +132,9 @@ sim_op sim_bulk_op(const ptx_insn *insn);
 sim_op sim_async_op(const ptx_insn *insn, bool checks);
 sim_op sim_mbarrier_op(const ptx_insn *insn, bool checks);
 
-/* The atomic of insn on each of its elements in bytes: at with from. */
-void sim_atom_combine(const ptx_insn *insn, uint8_t *at, const uint8_t *from,
-                      uint32_t bytes);
+/* The atomic of insn on each element of a type in bytes: at with from. */
+void sim_atom_combine(const ptx_insn *insn, ptx_type type, uint8_t *at,
+                      const uint8_t *from, uint32_t bytes);
 
 /* Shared offset of a lane's 32-bit, 64-bit or generic shared address. */
 static inline uint64_t sim_shared_offset(uint64_t address)

@@ -232,10 +232,10 @@ static void run(const sim_insn *in, uint8_t *regs, sim_access *a,
     }
 }
 
-void sim_atom_combine(const ptx_insn *insn, uint8_t *at, const uint8_t *from,
-                      uint32_t bytes)
+void sim_atom_combine(const ptx_insn *insn, ptx_type type, uint8_t *at,
+                      const uint8_t *from, uint32_t bytes)
 {
-    atom_op o = {.op = operation(insn), .type = insn->types[0]};
+    atom_op o = {.op = operation(insn), .type = type};
     o.bytes = ptx_type_bytes(o.type);
     o.flush = o.type == PTX_F32;
     for (uint32_t i = 0; i < bytes; i += o.bytes) {

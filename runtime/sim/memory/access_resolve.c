@@ -229,20 +229,34 @@ static const sim_range *newest(sim_cta_memory *mem, int index)
 }
 
 /* The allocation of an address, the ones used last first. */
-static const sim_range *range_of(sim_access *a, uint64_t va)
+static const sim_range *range_of(sim_warp *w, uint64_t va)
 {
-    sim_cta_memory *mem = sim_cta_memory_of(a->w);
+    sim_cta_memory *mem = sim_cta_memory_of(w);
     for (int i = 0; i < SIM_RANGES; i++) {
         const sim_range *r = &mem->ranges[i];
         if (va - r->va < r->size)
             return newest(mem, i);
     }
     sim_range found;
-    if (!sim_memory_find(a->w->launch->args.memory, va, &found, NULL) ||
+    if (!sim_memory_find(w->launch->args.memory, va, &found, NULL) ||
         found.freed)
         return NULL;
     mem->ranges[SIM_RANGES - 1] = found;
     return newest(mem, SIM_RANGES - 1);
+}
+
+uint8_t *sim_global_span(sim_warp *w, uint64_t address, uint64_t bytes,
+                         bool write)
+{
+    const sim_range *r = range_of(w, address);
+    if (!r || r->size < bytes || address - r->va > r->size - bytes)
+        return NULL;
+    uint64_t at = address - r->va;
+    if (write && r->bits)
+        bits_set(r->bits, at, bytes);
+    else if (r->bits && w->launch->args.checks && !bits_all(r->bits, at, bytes))
+        return NULL;
+    return r->host + at;
 }
 
 static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
@@ -250,7 +264,7 @@ static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
     if (a->count >= 0)
         sim_count_global(a->w->cta->counts, a->count, a->addr, lanes, a->bytes);
     uint64_t offset[SIM_LANES];
-    const sim_range *r = range_of(a, a->addr[0]);
+    const sim_range *r = range_of(a->w, a->addr[0]);
     if (r && all_inside(a, r->va, r->size, r->host, offset)) {
         written_global(a, r, offset, lanes);
         return;
@@ -258,7 +272,7 @@ static void resolve_global(sim_access *a, uint32_t lanes, spt_sim_kind kind)
     lanes = aligned(a, lanes);
     while (lanes) {
         unsigned first = sim_first_lane(lanes);
-        r = range_of(a, a->addr[first]);
+        r = range_of(a->w, a->addr[first]);
         uint32_t in = r ? inside(a, r, lanes, offset) : 0;
         if (!(in >> first & 1)) {
             outside(a, first, kind);

@@ -10,6 +10,7 @@
 #define SPT_SIM_ASYNC_H
 
 #include "access.h"
+#include "tensor_map.h"
 
 /* One warp instruction's copies, 4 to 16 bytes per lane. */
 typedef struct sim_copy {
@@ -38,7 +39,24 @@ typedef struct sim_bulk {
     uint32_t bytes;
     uint32_t mbarrier; /* of loads */
     uint32_t group; /* of stores: number of the commit that takes it */
+    /* A box of a tensor, which is the global side: its map, coordinates. */
+    bool tensor;
+    int32_t at[SIM_TENSOR_RANK];
+    sim_tensor_map map;
 } sim_bulk;
+
+static inline bool sim_bulk_is_load(const sim_insn *in)
+{
+    return in->src->space == PTX_SHARED;
+}
+
+/* Many units of 16 bytes, counted as the copy engine's, 32 at once. */
+typedef struct sim_bulk_tally {
+    const sim_bulk *bulk;
+    unsigned units;
+    uint64_t global[SIM_LANES];
+    uint32_t shared[SIM_LANES];
+} sim_bulk_tally;
 
 typedef struct sim_async {
     sim_copy *copies;
@@ -69,6 +87,30 @@ void sim_mbarrier_await(sim_warp *w, const sim_insn *in, unsigned lane,
 /* Bytes of the phase's transactions have come. */
 void sim_mbarrier_complete(sim_warp *w, const sim_insn *in, unsigned lane,
                            uint32_t address, uint32_t bytes);
+
+/*
+ * For async_tensor.c. The shared side lies in the CTA's memory, or a report;
+ * issues a copy whose sides are sound; one place of it,
+ * found and checked as the thread's own access; bytes of a load that stand in
+ * shared memory now; counting.
+ */
+bool sim_bulk_fits(sim_warp *w, const sim_bulk *bulk, uint64_t shared);
+void sim_bulk_issue(sim_warp *w, const sim_bulk *bulk);
+uint8_t *sim_bulk_place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
+                        uint64_t address, uint32_t bytes, unsigned space,
+                        bool write);
+void sim_bulk_land(sim_warp *w, const sim_bulk *bulk, uint64_t to);
+void sim_bulk_count(sim_bulk_tally *tally, sim_warp *w, uint64_t global,
+                    uint32_t shared);
+void sim_bulk_count_end(sim_bulk_tally *tally, sim_warp *w);
+/* The value of a lane's scalar operand. */
+uint64_t sim_bulk_operand(const sim_insn *in, const uint8_t *regs, int operand,
+                          unsigned lane);
+
+/* async_tensor.c: marks what a load is to bring; moves all of a box. */
+void sim_tensor_fly(sim_warp *w, const sim_bulk *bulk);
+void sim_tensor_move(sim_warp *w, const sim_bulk *bulk);
+sim_op sim_tensor_op(const ptx_insn *insn);
 
 /* async_bulk.c: does what an mbarrier is asked about, and what is left. */
 void sim_bulk_settle(sim_warp *w, uint32_t mbarrier);

@@ -13,8 +13,6 @@
 #include "race.h"
 #include "taint.h"
 
-enum { UNIT = 16, UNITS = SIM_LANES * UNIT };
-
 static sim_async *async_of(const sim_warp *w)
 {
     return ((sim_warp_memory *)w->memory)->async;
@@ -22,38 +20,51 @@ static sim_async *async_of(const sim_warp *w)
 
 static bool is_load(const sim_insn *in)
 {
-    return in->src->space == PTX_SHARED;
+    return sim_bulk_is_load(in);
+}
+
+void sim_bulk_count_end(sim_bulk_tally *tally, sim_warp *w)
+{
+    sim_counts *counts = w->cta->counts;
+    bool load = is_load(tally->bulk->in);
+    uint32_t lanes =
+        tally->units < SIM_LANES ? (1u << tally->units) - 1 : UINT32_MAX;
+    sim_count_global(counts, load ? SIM_COUNT_ASYNC : SIM_COUNT_ST,
+                     tally->global, lanes, SIM_CHUNK);
+    sim_count_shared(counts, load ? SIM_COUNT_ASYNC : SIM_COUNT_LD,
+                     tally->shared, lanes, SIM_CHUNK);
+    tally->units = 0;
+}
+
+void sim_bulk_count(sim_bulk_tally *tally, sim_warp *w, uint64_t global,
+                    uint32_t shared)
+{
+    if (!w->cta->counts)
+        return;
+    tally->global[tally->units] = global;
+    tally->shared[tally->units] = shared;
+    if (++tally->units == SIM_LANES)
+        sim_bulk_count_end(tally, w);
 }
 
 static void count(sim_warp *w, const sim_bulk *bulk)
 {
     uint64_t global = is_load(bulk->in) ? bulk->from : bulk->to;
     uint64_t shared = is_load(bulk->in) ? bulk->to : bulk->from;
-    int write = is_load(bulk->in) ? 0 : 1;
-    for (uint32_t at = 0; w->cta->counts && at < bulk->bytes; at += UNITS) {
-        uint32_t units = (bulk->bytes - at) / UNIT;
-        uint32_t lanes = units < 32 ? (1u << units) - 1 : UINT32_MAX;
-        uint64_t g[SIM_LANES];
-        uint32_t s[SIM_LANES];
-        for (unsigned l = 0; l < SIM_LANES; l++) {
-            g[l] = global + at + l * UNIT;
-            s[l] = (uint32_t)shared + at + l * UNIT;
-        }
-        sim_count_global(w->cta->counts, write ? SIM_COUNT_ST : SIM_COUNT_ASYNC,
-                         g, lanes, UNIT);
-        sim_count_shared(w->cta->counts, write ? SIM_COUNT_LD : SIM_COUNT_ASYNC,
-                         s, lanes, UNIT);
-    }
+    sim_bulk_tally tally = {.bulk = bulk};
+    for (uint32_t at = 0; at < bulk->bytes; at += SIM_CHUNK)
+        sim_bulk_count(&tally, w, global + at, (uint32_t)shared + at);
+    sim_bulk_count_end(&tally, w);
 }
 
-/* One unit's place, found and checked as the thread's own access. */
-static uint8_t *place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
-                      uint64_t address, unsigned space, bool write)
+uint8_t *sim_bulk_place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
+                        uint64_t address, uint32_t bytes, unsigned space,
+                        bool write)
 {
     a->in = bulk->in;
     a->w = w;
     a->exec = 1u << bulk->lane;
-    a->bytes = UNIT;
+    a->bytes = bytes;
     a->write = write;
     a->checks = w->launch->args.checks;
     a->strong = false;
@@ -66,16 +77,21 @@ static uint8_t *place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
     return a->at[bulk->lane];
 }
 
-/* The load's bytes stand in shared memory now. */
-static void land(sim_warp *w, const sim_bulk *bulk, uint64_t to)
+static uint8_t *place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
+                      uint64_t address, unsigned space, bool write)
+{
+    return sim_bulk_place(a, w, bulk, address, SIM_CHUNK, space, write);
+}
+
+void sim_bulk_land(sim_warp *w, const sim_bulk *bulk, uint64_t to)
 {
     sim_cta_memory *mem = sim_cta_memory_of(w);
-    sim_access a = {.in = bulk->in, .w = w, .bytes = UNIT, .write = true};
+    sim_access a = {.in = bulk->in, .w = w, .bytes = SIM_CHUNK, .write = true};
     if (!mem->flight_bits)
         return;
-    bits_clear(mem->flight_bits, to, UNIT);
-    bits_set(mem->shared_bits, to, UNIT);
-    sim_taint_shared_written(w->cta, to, UNIT);
+    bits_clear(mem->flight_bits, to, SIM_CHUNK);
+    bits_set(mem->shared_bits, to, SIM_CHUNK);
+    sim_taint_shared_written(w->cta, to, SIM_CHUNK);
     a.exec = 1u << bulk->lane;
     a.checks = a.async = true;
     uint32_t at[SIM_LANES];
@@ -86,30 +102,38 @@ static void land(sim_warp *w, const sim_bulk *bulk, uint64_t to)
 
 static void move_unit(sim_warp *w, const sim_bulk *bulk, uint32_t at)
 {
+    const ptx_insn *src = bulk->in->src;
     sim_access from, to;
     if (is_load(bulk->in)) {
         memcpy(w->cta->shared + bulk->to + at,
-               place(&from, w, bulk, bulk->from + at, PTX_GLOBAL, false), UNIT);
-        land(w, bulk, bulk->to + at);
+               place(&from, w, bulk, bulk->from + at, PTX_GLOBAL, false),
+               SIM_CHUNK);
+        sim_bulk_land(w, bulk, bulk->to + at);
         return;
     }
     const uint8_t *data =
         place(&from, w, bulk, bulk->from + at, PTX_SHARED, false);
-    if (bulk->in->src->op == PTX_OP_CP_REDUCE_ASYNC_BULK) {
+    if (src->op == PTX_OP_CP_REDUCE_ASYNC_BULK) {
         uint8_t *target = place(&to, w, bulk, bulk->to + at, PTX_GLOBAL, false);
         if (!to.staged)
             target = place(&to, w, bulk, bulk->to + at, PTX_GLOBAL, true);
-        sim_atom_combine(bulk->in->src, target, data, UNIT);
+        sim_atom_combine(src, src->types[0], target, data, SIM_CHUNK);
         return;
     }
-    memcpy(place(&to, w, bulk, bulk->to + at, PTX_GLOBAL, true), data, UNIT);
+    memcpy(place(&to, w, bulk, bulk->to + at, PTX_GLOBAL, true), data,
+           SIM_CHUNK);
 }
 
 static void perform(sim_warp *w, const sim_bulk *bulk)
 {
-    for (uint32_t at = 0; at < bulk->bytes && !w->cta->fault; at += UNIT)
-        move_unit(w, bulk, at);
-    count(w, bulk);
+    if (bulk->tensor) {
+        sim_tensor_move(w, bulk);
+    } else {
+        for (uint32_t at = 0; at < bulk->bytes && !w->cta->fault;
+             at += SIM_CHUNK)
+            move_unit(w, bulk, at);
+        count(w, bulk);
+    }
     if (!is_load(bulk->in))
         return;
     sim_cta_memory_of(w)->flights--;
@@ -118,8 +142,8 @@ static void perform(sim_warp *w, const sim_bulk *bulk)
 
 /* ---- issue ---- */
 
-static uint64_t lane_of(const sim_insn *in, const uint8_t *regs, int operand,
-                        unsigned lane)
+uint64_t sim_bulk_operand(const sim_insn *in, const uint8_t *regs, int operand,
+                          unsigned lane)
 {
     const sim_arg *arg = &in->args->arg[in->args->first[operand]];
     uint64_t value = 0;
@@ -128,16 +152,8 @@ static uint64_t lane_of(const sim_insn *in, const uint8_t *regs, int operand,
     return value;
 }
 
-/* Sizes and places are multiples of 16, the shared side is the CTA's own. */
-static bool is_sound(sim_warp *w, const sim_bulk *bulk)
+bool sim_bulk_fits(sim_warp *w, const sim_bulk *bulk, uint64_t shared)
 {
-    uint64_t shared = is_load(bulk->in) ? bulk->to : bulk->from;
-    if ((bulk->bytes | bulk->to | bulk->from) % UNIT) {
-        sim_insn_report(w, bulk->in, SPT_SIM_MISALIGNED, bulk->lane, bulk->to,
-                        "a bulk copy needs multiples of 16 bytes");
-        sim_fault(w, CUDA_ERROR_MISALIGNED_ADDRESS);
-        return false;
-    }
     if (shared >= w->launch->shared_base && shared <= w->cta->shared_bytes &&
         bulk->bytes <= w->cta->shared_bytes - shared)
         return true;
@@ -145,6 +161,18 @@ static bool is_sound(sim_warp *w, const sim_bulk *bulk)
                     "bulk copy");
     sim_fault(w, CUDA_ERROR_ILLEGAL_ADDRESS);
     return false;
+}
+
+/* Sizes and places are multiples of 16, the shared side is the CTA's own. */
+static bool is_sound(sim_warp *w, const sim_bulk *bulk)
+{
+    if ((bulk->bytes | bulk->to | bulk->from) % SIM_CHUNK) {
+        sim_insn_report(w, bulk->in, SPT_SIM_MISALIGNED, bulk->lane, bulk->to,
+                        "a bulk copy needs multiples of 16 bytes");
+        sim_fault(w, CUDA_ERROR_MISALIGNED_ADDRESS);
+        return false;
+    }
+    return sim_bulk_fits(w, bulk, is_load(bulk->in) ? bulk->to : bulk->from);
 }
 
 static bool append(sim_async *async, const sim_bulk *bulk)
@@ -156,14 +184,14 @@ static bool append(sim_async *async, const sim_bulk *bulk)
     return true;
 }
 
-static void issue(sim_warp *w, const sim_bulk *bulk)
+void sim_bulk_issue(sim_warp *w, const sim_bulk *bulk)
 {
     sim_cta_memory *mem = sim_cta_memory_of(w);
-    if (!is_sound(w, bulk))
-        return;
     if (is_load(bulk->in)) {
         mem->flights++;
-        if (mem->flight_bits && bulk->bytes)
+        if (mem->flight_bits && bulk->tensor)
+            sim_tensor_fly(w, bulk);
+        else if (mem->flight_bits && bulk->bytes)
             bits_set(mem->flight_bits, bulk->to, bulk->bytes);
     }
     if (!w->launch->args.checks)
@@ -188,11 +216,12 @@ static void op_bulk(const sim_insn *in, sim_warp *w, uint8_t *regs,
             .lane = l,
             .to = is_load(in) ? sim_shared_offset(to[l]) : to[l],
             .from = is_load(in) ? from[l] : sim_shared_offset(from[l]),
-            .bytes = (uint32_t)lane_of(in, regs, 2, l),
+            .bytes = (uint32_t)sim_bulk_operand(in, regs, 2, l),
             .mbarrier = (uint32_t)sim_shared_offset(mbarrier[l]),
             .group = async_of(w)->bulk_committed[l],
         };
-        issue(w, &bulk);
+        if (is_sound(w, &bulk))
+            sim_bulk_issue(w, &bulk);
     }
 }
 
@@ -231,7 +260,7 @@ static void op_wait(const sim_insn *in, sim_warp *w, uint8_t *regs,
                     uint32_t exec)
 {
     sim_async *async = async_of(w);
-    uint32_t keep = (uint32_t)lane_of(in, regs, 0, 0);
+    uint32_t keep = (uint32_t)sim_bulk_operand(in, regs, 0, 0);
     for (size_t i = 0; i < async->n_bulks;) {
         const sim_bulk *bulk = &async->bulks[i];
         uint32_t committed = async->bulk_committed[bulk->lane];
@@ -279,6 +308,6 @@ sim_op sim_bulk_op(const ptx_insn *insn)
     case PTX_OP_CP_ASYNC_BULK_WAIT_GROUP:
         return op_wait;
     default:
-        return NULL;
+        return sim_tensor_op(insn);
     }
 }

@@ -253,6 +253,9 @@ spt_status ptx_parse(const char *text, size_t size, uint32_t max_sm,
                      ptx_module **module, spt_error *err);
 void ptx_free(ptx_module *module);
 
+/* Dimensions of a copy of tensors, 0 for other instructions. */
+uint32_t ptx_tensor_rank(const ptx_insn *insn);
+
 /* Texts of the tables, for messages and tests. */
 const char *ptx_type_text(ptx_type type);
 uint32_t ptx_type_bytes(ptx_type type);

@@ -6,6 +6,9 @@
 
 #include "ptx_parse.h"
 
+static spt_status read_vector(ptx_parser *parser, ptx_operand *operand,
+                              const char *close);
+
 /* A constant keeps its kind in fields that immediates do not use. */
 static void set_raw(ptx_operand *operand, const ptx_value *value)
 {
@@ -90,6 +93,23 @@ static spt_status read_register(ptx_parser *parser, ptx_operand *operand,
     return ptx_lex_next(&parser->lex);
 }
 
+/* Behind the address of a tensor map: the coordinates, an operand of their
+   own. */
+static spt_status read_coordinates(ptx_parser *parser)
+{
+    ptx_insn *insn = &parser->insn;
+    bool more;
+    SPT_TRY(ptx_accept(&parser->lex, ",", &more));
+    if (!more)
+        return SPT_OK;
+    if (!ptx_set_has(&ptx_op_row((ptx_op)insn->op)->mods, PTX_MOD_TENSOR_1D))
+        return ptx_fail(parser, "brackets hold one address");
+    if (insn->n_operands == PTX_MAX_OPERANDS)
+        return ptx_fail_insn(parser, SPT_E_FORMAT, "too many operands");
+    SPT_TRY(ptx_expect(&parser->lex, "{"));
+    return read_vector(parser, &insn->operands[insn->n_operands++], "}");
+}
+
 static spt_status read_address(ptx_parser *parser, ptx_operand *operand)
 {
     bool found = false;
@@ -114,6 +134,7 @@ static spt_status read_address(ptx_parser *parser, ptx_operand *operand)
         return ptx_fail(parser, "brackets hold a register, a variable or a "
                                 "constant");
     operand->count = 1;
+    SPT_TRY(read_coordinates(parser));
     return ptx_expect(&parser->lex, "]");
 }
 

@@ -179,6 +179,9 @@ uint32_t ptx_fragment_count(const ptx_insn *insn, int operand);
 /* Bytes of each. */
 uint32_t ptx_fragment_bytes(const ptx_insn *insn, int operand);
 
+/* ptx_tensor.c: the rules of copies of tensors. */
+spt_status ptx_check_tensor(ptx_parser *parser);
+
 /* ptx_flow.c. Whether an instruction, when it is not guarded, never goes on to
    the next one. */
 bool ptx_ends_block(const ptx_insn *insn);

@@ -445,6 +445,9 @@ static spt_status check_own(ptx_parser *parser)
         return check_matrix_move(parser);
     case PTX_OP_FENCE:
         return check_fence(parser);
+    case PTX_OP_CP_ASYNC_BULK_TENSOR:
+    case PTX_OP_CP_REDUCE_ASYNC_BULK_TENSOR:
+        return ptx_check_tensor(parser);
     case PTX_OP_ALLOCA:
         return check_alloca(parser);
     case PTX_OP_SLCT:
@@ -560,7 +563,8 @@ uint32_t ptx_fragment_count(const ptx_insn *insn, int operand)
     if (insn->op == PTX_OP_CVT)
         return 4;
     char matrix = matrix_of(insn, operand, &type);
-    return matrix ? fragment(insn, matrix, type, &bytes) : 0;
+    return matrix ? fragment(insn, matrix, type, &bytes)
+                  : ptx_tensor_rank(insn);
 }
 
 uint32_t ptx_fragment_bytes(const ptx_insn *insn, int operand)
