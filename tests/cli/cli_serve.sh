@@ -8,13 +8,16 @@ refused "serve without a model" 2 "--model: is missing" serve
 refused "a port that is none" 2 "--port" serve -m x.gguf --port 70000
 refused "a model that is not there" 1 "/nonexistent.gguf" \
     serve -m /nonexistent.gguf --port 0
-refused "a host that is no address" 2 "--host: 'localhost' is no address" \
-    serve -m "$model" -c 64 --parallel 1 --device sim --port 0 --host localhost
+refused "a host that is no address" 2 "--host: '1.2.3.4.5' is no address" \
+    serve -m x.gguf --port 0 --host 1.2.3.4.5
+refused "an address of another machine" 1 "192.0.2.1 port 0: cannot listen: " \
+    serve -m x.gguf --port 0 --host 192.0.2.1
 
-# get PATH: the reply of the server, head and body.
+# get PATH [HEADER]: the reply of the server, head and body.
 get() {
     exec 3<>"/dev/tcp/127.0.0.1/$port" &&
-        printf 'GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' "$1" >&3 &&
+        printf 'GET %s HTTP/1.1\r\nHost: x\r\n%sConnection: close\r\n\r\n' \
+            "$1" "${2-}" >&3 &&
         cat <&3
     exec 3>&-
 }
@@ -32,13 +35,15 @@ started() {
     done
 }
 
-started
+started --host localhost --api-key secret
 has "a server says where it is" "$(cat "$TMP/out")" \
-    "SmolLM2-135M-Instruct.Q4_1 is served at http://127.0.0.1:"
+    "SmolLM2-135M-Instruct.Q4_1 is served at http://localhost:"
 has "it is well" "$(get /health)" '{"status":"ok"}'
-has "it names its model" "$(get /v1/models)" '"id":"SmolLM2-135M-Instruct.Q4_1"'
-refused "a port that is taken" 1 "port $port: cannot listen" \
-    serve -m "$model" -c 64 --parallel 1 --device sim --port "$port"
+has "it wants its key" "$(get /v1/models)" "401 Unauthorized"
+key=$'Authorization: Bearer secret\r\n'
+has "it names its model" "$(get /v1/models "$key")" '"id":"SmolLM2-135M-Instruct.Q4_1"'
+refused "a port that is taken" 1 "port $port: cannot listen: Address" \
+    serve -m x.gguf --port "$port"
 kill -TERM "$pid"
 wait "$pid"
 is "a signal ends it" "$?" 0

@@ -149,30 +149,36 @@ __attribute__((unused)) static char *with(const char *more)
     return text.data;
 }
 
-/* What a server needs, opened on the tiny model with so many sessions. */
+/* What a server needs. */
 typedef struct tiny_server {
     spt_engine *engine;
     spt_serve *serve;
 } tiny_server;
 
-__attribute__((unused)) static bool tiny_serve(int sessions, int queue,
+/* A server on the tiny model, on a free port; of the options engine, listener
+   and model are filled in. */
+__attribute__((unused)) static bool tiny_serve(spt_serve_options options,
                                                tiny_server *server)
 {
     spt_error err;
     tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
-    spt_engine_options engine = {.sessions = sessions};
-    server->engine = tiny_open(&t, &engine);
-    const spt_serve_options options = {.engine = server->engine,
-                                       .host = "127.0.0.1",
-                                       .sessions = sessions,
-                                       .queue = queue,
-                                       .model = "tiny"};
+    spt_engine_options engine = {.sessions = options.sessions};
     server->serve = NULL;
-    if (!CHECK_OK(spt_serve_start(&options, &server->serve, &err), &err,
+    server->engine = options.engine = tiny_open(&t, &engine);
+    options.model = "tiny";
+    if (!CHECK_OK(spt_serve_bind("127.0.0.1", 0, &options.listener, &err), &err,
+                  "a port") ||
+        !CHECK_OK(spt_serve_start(&options, &server->serve, &err), &err,
                   "a server starts"))
         return false;
     port = spt_serve_port(server->serve);
     return true;
+}
+
+__attribute__((unused)) static void tiny_stop(tiny_server *server)
+{
+    spt_serve_stop(server->serve);
+    spt_engine_close(server->engine);
 }
 
 #endif

@@ -175,7 +175,7 @@ static void test_read_beside(void)
     CHECK(idle && until(3, 0), "a server that is busy");
     reply r = ask("POST", "/v1/completions", body.data);
     CHECK_INT(r.code, 400, "refuses a prompt that is too long");
-    CHECK_HAS(r.body.data ? r.body.data : "", "the prompt has more than 511",
+    CHECK_HAS(r.body.data ? r.body.data : "", "prompt: has more than 511",
               "with how long it may be");
     CHECK_INT((int)metric("vllm:num_requests_running", ""), 3,
               "and goes on answering the others");
@@ -246,7 +246,7 @@ static void set_plain(void)
 int main(void)
 {
     tiny_server server;
-    if (tiny_serve(3, 64, &server)) {
+    if (tiny_serve((spt_serve_options){.sessions = 3, .queue = 64}, &server)) {
         set_plain();
         test_together();
         test_left(hang_up);
@@ -259,11 +259,12 @@ int main(void)
         test_keep_alive();
         /* One that is still running when the server stops. */
         int fd = send_request("POST", "/v1/completions", long_request);
-        spt_serve_stop(server.serve);
+        tiny_stop(&server);
         CHECK(fd >= 0, "a server stops while it answers");
         close(fd);
+    } else {
+        tiny_stop(&server);
     }
-    spt_engine_close(server.engine);
     spt_free(plain_text);
     return check_done();
 }

@@ -293,7 +293,7 @@ static const struct {
     {"POST", "/v1/completions", "{\"prompt\":[1,100000]}",
      "token 1 is 100000, expected 0 to", 400},
     {"POST", "/v1/completions", "{\"prompt\":[\"a\",\"\"]}",
-     "the prompt has 0 tokens", 400},
+     "prompt: has 0 tokens", 400},
     {"POST", "/v1/completions", "{\"prompt\":\"a\",\"temperature\":-1}",
      "temperature: expected a number from 0 to 100", 400},
     {"POST", "/v1/completions", "{\"prompt\":\"a\",\"stop\":\"\"}",
@@ -347,6 +347,51 @@ static const struct {
     {"POST", "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":0}",
      "max_tokens: expected a number from 1 to 16777216", 400},
 };
+
+/* The field that is wrong, and OpenAI's word for it. */
+static const struct {
+    const char *fields, *param, *code;
+    bool chat;
+} codes[] = {
+    {"\"prompt\":\"a\",\"n\":129", "\"n\"", "\"integer_above_max_value\"", 0},
+    {"\"prompt\":\"a\",\"n\":0", "\"n\"", "\"integer_below_min_value\"", 0},
+    {"\"prompt\":\"a\",\"n\":\"1\"", "\"n\"", "\"invalid_type\"", 0},
+    {"\"prompt\":\"a\",\"top_p\":2", "\"top_p\"", "\"decimal_above_max_value\"",
+     0},
+    {"\"prompt\":\"a\",\"top_p\":-2", "\"top_p\"",
+     "\"decimal_below_min_value\"", 0},
+    {"\"prompt\":[]", "\"prompt\"", "\"empty_array\"", 0},
+    {"\"prompt\":3", "\"prompt\"", "\"invalid_type\"", 0},
+    {"\"n\":1", "\"prompt\"", "\"missing_required_parameter\"", 0},
+    {"\"prompt\":\"a\",\"suffix\":\"b\"", "\"suffix\"",
+     "\"unsupported_parameter\"", 0},
+    {"\"prompt\":\"a\",\"model\":\"b\"", "\"model\"", "\"model_not_found\"", 0},
+    {"\"prompt\":\"\xff\"", "\"prompt\"", "\"invalid_value\"", 0},
+    {"\"messages\":[" HI "],\"response_format\":{\"type\":\"json_schema\"}",
+     "\"response_format\"", "\"unsupported_value\"", 1},
+    {"\"messages\":[" HI ",{\"role\":\"x\",\"content\":\"\"}]",
+     "\"messages[1].role\"", "\"invalid_value\"", 1},
+    {"\"messages\":[{\"role\":\"user\"}]", "\"messages[0].content\"",
+     "\"missing_required_parameter\"", 1},
+    {"\"prompt\":\"a", "null", "null", 0},
+};
+
+static void test_codes(void)
+{
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        char body[200], expected[200];
+        snprintf(body, sizeof body, "{%s}", codes[i].fields);
+        snprintf(expected, sizeof expected,
+                 "\"type\":\"invalid_request_error\",\"param\":%s,\"code\":%s}",
+                 codes[i].param, codes[i].code);
+        reply r = ask(
+            "POST", codes[i].chat ? "/v1/chat/completions" : "/v1/completions",
+            body);
+        CHECK_HAS(r.body.data ? r.body.data : "", expected,
+                  "an error names the field and its kind");
+        spt_buf_free(&r.body);
+    }
+}
 
 static void test_errors(void)
 {
@@ -449,7 +494,7 @@ static void test_rest(void)
 int main(void)
 {
     tiny_server server;
-    if (tiny_serve(3, 16, &server)) {
+    if (tiny_serve((spt_serve_options){.sessions = 3, .queue = 16}, &server)) {
         test_completion();
         test_stream();
         test_chat();
@@ -460,11 +505,11 @@ int main(void)
         test_stream_several();
         test_logprobs();
         test_errors();
+        test_codes();
         test_any_value();
         test_rest();
-        spt_serve_stop(server.serve);
     }
-    spt_engine_close(server.engine);
+    tiny_stop(&server);
     spt_free(plain_text);
     return check_done();
 }

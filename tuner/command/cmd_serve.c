@@ -5,7 +5,9 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "progress.h"
@@ -15,7 +17,7 @@
 
 typedef struct command {
     spt_run_options options;
-    const char *host, *alias;
+    const char *host, *alias, *api_key;
     int64_t port, sessions, queue;
     spt_run_times times;
     char model[256]; /* its name when no alias is given */
@@ -25,13 +27,15 @@ static int read_options(command *c, int argc, char **argv)
 {
     const spt_option own[] = {
         {"host", 0, SPT_OPTION_TEXT, &c->host, "ADDRESS",
-         "listens on this address (127.0.0.1)", 0, 0},
+         "listens on this address or name (127.0.0.1)", 0, 0},
         {"port", 0, SPT_OPTION_INT, &c->port, "N",
          "and this port, 0 = a free one (8080)", 0, 65535},
         {"parallel", 0, SPT_OPTION_INT, &c->sessions, "N",
          "requests that are stepped together (4)", 1, 256},
         {"queue", 0, SPT_OPTION_INT, &c->queue, "N",
          "requests that may wait (256)", 1, 65536},
+        {"api-key", 0, SPT_OPTION_TEXT, &c->api_key, "KEY",
+         "what /v1/ asks clients for (SPECTUNE_API_KEY)", 0, 0},
         {"alias", 'a', SPT_OPTION_TEXT, &c->alias, "NAME",
          "the model's name in requests (the file's)", 0, 0},
     };
@@ -73,17 +77,17 @@ static void on_stop(int which)
 
 /* Serves on the engine until a signal comes. */
 static spt_status serve_until(const command *c, spt_engine *engine,
-                              spt_error *err)
+                              int listener, spt_error *err)
 {
     spt_serve *serve = NULL;
     const spt_serve_options options = {
         .engine = engine,
-        .host = c->host,
-        .port = (int)c->port,
+        .listener = listener,
         .sessions = (int)c->sessions,
         .queue = (int)c->queue,
         .model = c->alias ? c->alias : c->model,
         .session = c->options.session,
+        .api_key = c->api_key && *c->api_key ? c->api_key : NULL,
         .log = c->options.engine.log,
     };
     sem_init(&stopped, 0, 0);
@@ -103,7 +107,8 @@ static spt_status serve_until(const command *c, spt_engine *engine,
 static spt_status run(command *c, spt_error *err)
 {
     spt_engine *engine = NULL;
-    SPT_TRY(spt_serve_check_host(c->host, err));
+    int listener;
+    SPT_TRY(spt_serve_bind(c->host, (int)c->port, &listener, err));
     signal(SIGPIPE, SIG_IGN);
     c->options.engine.sessions = (int)c->sessions;
     c->options.engine.log.line = log_line;
@@ -111,7 +116,9 @@ static spt_status run(command *c, spt_error *err)
     bool timed = spt_run_times_attach(&c->times, &c->options.engine);
     spt_status status = spt_engine_open(&c->options.engine, &engine, err);
     if (status == SPT_OK)
-        status = serve_until(c, engine, err);
+        status = serve_until(c, engine, listener, err);
+    if (status != SPT_OK)
+        close(listener);
     spt_engine_close(engine);
     if (timed)
         spt_run_times_close(&c->times);
@@ -122,8 +129,11 @@ int spt_cmd_serve(int argc, char **argv)
 {
     static command c;
     spt_error err = {0};
-    c = (command){
-        .host = "127.0.0.1", .port = 8080, .sessions = 4, .queue = 256};
+    c = (command){.host = "127.0.0.1",
+                  .port = 8080,
+                  .sessions = 4,
+                  .queue = 256,
+                  .api_key = getenv("SPECTUNE_API_KEY")};
     int exit_status = read_options(&c, argc, argv);
     if (exit_status >= 0)
         return exit_status;

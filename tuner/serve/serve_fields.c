@@ -15,15 +15,16 @@ typedef struct field_row {
     const char *name;
     enum { BOTH, TEXT, CHAT } of;
     spt_status (*read)(serve_job *job, const struct field_row *row,
-                       const cJSON *item, spt_error *err);
+                       const cJSON *item, serve_fault *fault);
     size_t at; /* in the job, of what it sets */
     double least, most; /* of numbers */
 } field_row;
 
-static spt_status wrong(const cJSON *item, const char *expected, spt_error *err)
+static spt_status wrong(const cJSON *item, serve_code code,
+                        const char *expected, serve_fault *fault)
 {
-    return spt_fail(err, SPT_E_USAGE, "%.40s: expected %s", item->string,
-                    expected);
+    return spt_serve_wrong(fault, code, "%.40s: expected %s", item->string,
+                           expected);
 }
 
 static void *place(serve_job *job, const field_row *row)
@@ -31,145 +32,160 @@ static void *place(serve_job *job, const field_row *row)
     return (char *)job + row->at;
 }
 
-static spt_status number(const field_row *row, const cJSON *item, double *out,
-                         spt_error *err)
+static spt_status in_range(const field_row *row, const cJSON *item, bool whole,
+                           double *out, serve_fault *fault)
 {
-    char expected[80];
-    if (cJSON_IsNumber(item) && item->valuedouble >= row->least &&
-        item->valuedouble <= row->most) {
-        *out = item->valuedouble;
+    static const serve_code codes[2][2] = {{SERVE_REAL_LOW, SERVE_REAL_HIGH},
+                                           {SERVE_LOW, SERVE_HIGH}};
+    double value = item->valuedouble;
+    if (cJSON_IsNumber(item) && value >= row->least && value <= row->most) {
+        *out = value;
         return SPT_OK;
     }
-    snprintf(expected, sizeof expected, "a number from %.16g to %.16g",
-             row->least, row->most);
-    return wrong(item, expected, err);
+    return spt_serve_wrong(
+        fault,
+        cJSON_IsNumber(item) ? codes[whole][value > row->most] : SERVE_TYPE,
+        "%s: expected a number from %.16g to %.16g", item->string, row->least,
+        row->most);
+}
+
+static spt_status number(const field_row *row, const cJSON *item, double *out,
+                         serve_fault *fault)
+{
+    return in_range(row, item, false, out, fault);
 }
 
 static spt_status whole(const field_row *row, const cJSON *item, double *out,
-                        spt_error *err)
+                        serve_fault *fault)
 {
     double value = 0;
-    SPT_TRY(number(row, item, &value, err));
+    SPT_TRY(in_range(row, item, true, &value, fault));
     if (value != floor(value))
-        return wrong(item, "a whole number", err);
+        return wrong(item, SERVE_TYPE, "a whole number", fault);
     *out = value;
     return SPT_OK;
 }
 
-static spt_status flag(const cJSON *item, bool *out, spt_error *err)
+static spt_status flag(const cJSON *item, bool *out, serve_fault *fault)
 {
     if (!cJSON_IsBool(item))
-        return wrong(item, "true or false", err);
+        return wrong(item, SERVE_TYPE, "true or false", fault);
     *out = cJSON_IsTrue(item);
     return SPT_OK;
 }
 
 static spt_status read_real(serve_job *job, const field_row *row,
-                            const cJSON *item, spt_error *err)
+                            const cJSON *item, serve_fault *fault)
 {
-    return number(row, item, place(job, row), err);
+    return number(row, item, place(job, row), fault);
 }
 
 static spt_status read_int(serve_job *job, const field_row *row,
-                           const cJSON *item, spt_error *err)
+                           const cJSON *item, serve_fault *fault)
 {
     double value = 0;
-    SPT_TRY(whole(row, item, &value, err));
+    SPT_TRY(whole(row, item, &value, fault));
     *(int *)place(job, row) = (int)value;
     return SPT_OK;
 }
 
 static spt_status read_size(serve_job *job, const field_row *row,
-                            const cJSON *item, spt_error *err)
+                            const cJSON *item, serve_fault *fault)
 {
     double value = 0;
-    SPT_TRY(whole(row, item, &value, err));
+    SPT_TRY(whole(row, item, &value, fault));
     *(size_t *)place(job, row) = (size_t)value;
     return SPT_OK;
 }
 
 static spt_status read_flag(serve_job *job, const field_row *row,
-                            const cJSON *item, spt_error *err)
+                            const cJSON *item, serve_fault *fault)
 {
-    return flag(item, place(job, row), err);
+    return flag(item, place(job, row), fault);
 }
 
 /* What is 0 here is "all" to the engine. */
 static spt_status read_top_p(serve_job *job, const field_row *row,
-                             const cJSON *item, spt_error *err)
+                             const cJSON *item, serve_fault *fault)
 {
     double value = 0;
-    SPT_TRY(number(row, item, &value, err));
+    SPT_TRY(number(row, item, &value, fault));
     job->session.sampling.top_p = value > 1e-6 ? value : 1e-6;
     return SPT_OK;
 }
 
 /* Here -1 is "all", too. */
 static spt_status read_top_k(serve_job *job, const field_row *row,
-                             const cJSON *item, spt_error *err)
+                             const cJSON *item, serve_fault *fault)
 {
     double value = 0;
-    SPT_TRY(whole(row, item, &value, err));
+    SPT_TRY(whole(row, item, &value, fault));
     job->session.sampling.top_k = value > 0 ? (int)value : 0;
     return SPT_OK;
 }
 
 static spt_status read_seed(serve_job *job, const field_row *row,
-                            const cJSON *item, spt_error *err)
+                            const cJSON *item, serve_fault *fault)
 {
     double value = 0;
-    SPT_TRY(whole(row, item, &value, err));
+    SPT_TRY(whole(row, item, &value, fault));
     job->session.sampling.seed = (uint64_t)(int64_t)value;
     return SPT_OK;
 }
 
 static spt_status read_model(serve_job *job, const field_row *row,
-                             const cJSON *item, spt_error *err)
+                             const cJSON *item, serve_fault *fault)
 {
     const char *name = cJSON_GetStringValue(item);
     (void)row;
-    if (!name || strcmp(name, job->serve->options.model) != 0)
-        return spt_fail(err, SPT_E_NOT_FOUND,
-                        "model: '%.80s' is not served, expected %.200s",
-                        name ? name : "?", job->serve->options.model);
+    if (!name)
+        return wrong(item, SERVE_TYPE, "a text", fault);
+    if (strcmp(name, job->serve->options.model) != 0)
+        return spt_serve_wrong(fault, SERVE_MODEL,
+                               "model: '%.80s' is not served, expected %.200s",
+                               name, job->serve->options.model);
     return SPT_OK;
 }
 
 static spt_status read_prompt(serve_job *job, const field_row *row,
-                              const cJSON *item, spt_error *err)
+                              const cJSON *item, serve_fault *fault)
 {
     (void)row;
-    return spt_serve_read_prompt(job, item, err);
+    return spt_serve_read_prompt(job, item, fault);
 }
 
 static spt_status read_messages(serve_job *job, const field_row *row,
-                                const cJSON *item, spt_error *err)
+                                const cJSON *item, serve_fault *fault)
 {
     (void)row;
-    return spt_serve_read_messages(job, item, err);
+    return spt_serve_read_messages(job, item, fault);
 }
 
 static spt_status read_stream_options(serve_job *job, const field_row *row,
-                                      const cJSON *item, spt_error *err)
+                                      const cJSON *item, serve_fault *fault)
 {
     const cJSON *usage =
         cJSON_GetObjectItemCaseSensitive(item, "include_usage");
     (void)row;
     if (!cJSON_IsObject(item))
-        return wrong(item, "an object", err);
-    return usage && !cJSON_IsNull(usage) ? flag(usage, &job->usage, err)
+        return wrong(item, SERVE_TYPE, "an object", fault);
+    return usage && !cJSON_IsNull(usage) ? flag(usage, &job->usage, fault)
                                          : SPT_OK;
 }
 
 static spt_status read_stop(serve_job *job, const field_row *row,
-                            const cJSON *item, spt_error *err)
+                            const cJSON *item, serve_fault *fault)
 {
     const cJSON *each = cJSON_IsArray(item) ? item->child : item;
     (void)row;
     for (; each; each = cJSON_IsArray(item) ? each->next : NULL) {
         const char *text = cJSON_GetStringValue(each);
         if (!text || !*text || job->answer.n_stop_texts == SERVE_STOPS)
-            return wrong(item, "up to 16 texts that are not empty", err);
+            return wrong(item,
+                         !text   ? SERVE_TYPE
+                         : *text ? SERVE_LONG_LIST
+                                 : SERVE_VALUE,
+                         "up to 16 texts that are not empty", fault);
         job->stops[job->answer.n_stop_texts++] = text;
     }
     job->answer.stop_texts = job->stops;
@@ -177,17 +193,18 @@ static spt_status read_stop(serve_job *job, const field_row *row,
 }
 
 static spt_status read_stop_tokens(serve_job *job, const field_row *row,
-                                   const cJSON *item, spt_error *err)
+                                   const cJSON *item, serve_fault *fault)
 {
     const cJSON *each;
     size_t n = 0;
     (void)row;
     if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) > SERVE_STOP_TOKENS)
-        return wrong(item, "a list of up to 64 token ids", err);
+        return wrong(item, cJSON_IsArray(item) ? SERVE_LONG_LIST : SERVE_TYPE,
+                     "a list of up to 64 token ids", fault);
     cJSON_ArrayForEach(each, item)
     {
         if (!cJSON_IsNumber(each))
-            return wrong(item, "a list of token ids", err);
+            return wrong(item, SERVE_TYPE, "a list of token ids", fault);
         job->stop_tokens[n++] = each->valueint;
     }
     job->answer.stop_tokens = job->stop_tokens;
@@ -196,16 +213,17 @@ static spt_status read_stop_tokens(serve_job *job, const field_row *row,
 }
 
 static spt_status read_bias(serve_job *job, const field_row *row,
-                            const cJSON *item, spt_error *err)
+                            const cJSON *item, serve_fault *fault)
 {
     const cJSON *each;
     int count = cJSON_GetArraySize(item);
     (void)row;
     if (!cJSON_IsObject(item) || count > SERVE_BIASES)
-        return wrong(item, "an object of token ids with numbers", err);
+        return wrong(item, cJSON_IsObject(item) ? SERVE_VALUE : SERVE_TYPE,
+                     "an object of up to 1024 token ids with numbers", fault);
     job->bias = spt_calloc((size_t)count + 1, sizeof *job->bias);
     if (!job->bias)
-        return spt_fail(err, SPT_E_MEMORY, "logit_bias: out of memory");
+        return spt_serve_wrong(fault, SERVE_BUSY, "logit_bias: out of memory");
     spt_sampling *s = &job->session.sampling;
     cJSON_ArrayForEach(each, item)
     {
@@ -213,7 +231,8 @@ static spt_status read_bias(serve_job *job, const field_row *row,
         long id = strtol(each->string, &end, 10);
         if (*end || !*each->string || id < 0 || id >= job->serve->info.vocab ||
             !cJSON_IsNumber(each) || fabs(each->valuedouble) > 100)
-            return wrong(item, "token ids with numbers from -100 to 100", err);
+            return wrong(item, SERVE_VALUE,
+                         "token ids with numbers from -100 to 100", fault);
         job->bias[s->n_bias++] =
             (spt_logit_bias){(int32_t)id, (float)each->valuedouble};
     }
@@ -223,11 +242,11 @@ static spt_status read_bias(serve_job *job, const field_row *row,
 
 /* Completions: a number of alternatives. Chat: a flag, the number beside. */
 static spt_status read_logprobs(serve_job *job, const field_row *row,
-                                const cJSON *item, spt_error *err)
+                                const cJSON *item, serve_fault *fault)
 {
     if (job->chat)
-        return flag(item, &job->answer.logprobs, err);
-    SPT_TRY(read_size(job, row, item, err));
+        return flag(item, &job->answer.logprobs, fault);
+    SPT_TRY(read_size(job, row, item, fault));
     job->answer.logprobs = true;
     return SPT_OK;
 }
@@ -238,46 +257,48 @@ static bool is_text(const cJSON *item, const char *text)
 }
 
 static spt_status read_format(serve_job *job, const field_row *row,
-                              const cJSON *item, spt_error *err)
+                              const cJSON *item, serve_fault *fault)
 {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(item, "type");
     (void)job, (void)row;
     if (is_text(type, "text"))
         return SPT_OK;
-    return spt_fail(err, SPT_E_USAGE,
-                    "%s: the type '%.40s' is not supported, expected text",
-                    item->string,
-                    cJSON_IsString(type) ? type->valuestring : "?");
+    return spt_serve_wrong(
+        fault, SERVE_NO_SUCH,
+        "%s: the type '%.40s' is not supported, expected text", item->string,
+        cJSON_IsString(type) ? type->valuestring : "?");
 }
 
 static spt_status read_tool_choice(serve_job *job, const field_row *row,
-                                   const cJSON *item, spt_error *err)
+                                   const cJSON *item, serve_fault *fault)
 {
     (void)job, (void)row;
     return is_text(item, "none") || is_text(item, "auto")
                ? SPT_OK
-               : wrong(item, "none: tools are not supported", err);
+               : wrong(item, SERVE_NO_SUCH, "none: tools are not supported",
+                       fault);
 }
 
 static spt_status read_modalities(serve_job *job, const field_row *row,
-                                  const cJSON *item, spt_error *err)
+                                  const cJSON *item, serve_fault *fault)
 {
     const cJSON *each;
     (void)job, (void)row;
     cJSON_ArrayForEach(each, item) if (!is_text(each, "text")) return wrong(
-        item, "text: nothing else is supported", err);
+        item, SERVE_NO_SUCH, "text: nothing else is supported", fault);
     return SPT_OK;
 }
 
 /* What would change the answer. */
 static spt_status read_unless_empty(serve_job *job, const field_row *row,
-                                    const cJSON *item, spt_error *err)
+                                    const cJSON *item, serve_fault *fault)
 {
     (void)job, (void)row;
     bool list = cJSON_IsArray(item) || cJSON_IsObject(item);
     if (cJSON_IsFalse(item) || is_text(item, "") || (list && !item->child))
         return SPT_OK;
-    return spt_fail(err, SPT_E_USAGE, "%s: is not supported", item->string);
+    return spt_serve_wrong(fault, SERVE_UNSUPPORTED, "%s: is not supported",
+                           item->string);
 }
 
 #define SAMPLING(field) offsetof(serve_job, session.sampling.field)
@@ -337,7 +358,8 @@ static const field_row fields[] = {
 };
 /* clang-format on */
 
-spt_status spt_serve_field(serve_job *job, const cJSON *item, spt_error *err)
+spt_status spt_serve_field(serve_job *job, const cJSON *item,
+                           serve_fault *fault)
 {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const field_row *row = &fields[i];
@@ -346,9 +368,10 @@ spt_status spt_serve_field(serve_job *job, const cJSON *item, spt_error *err)
             continue;
         /* Only of fields that are known: a body has millions of others. */
         if (cJSON_GetObjectItemCaseSensitive(job->body, row->name) != item)
-            return spt_fail(err, SPT_E_USAGE, "%s: is there twice", row->name);
+            return spt_serve_wrong(fault, SERVE_VALUE, "%s: is there twice",
+                                   row->name);
         /* null is what is not there. */
-        return cJSON_IsNull(item) ? SPT_OK : row->read(job, row, item, err);
+        return cJSON_IsNull(item) ? SPT_OK : row->read(job, row, item, fault);
     }
     return SPT_OK;
 }

@@ -7,13 +7,12 @@
 
 #include "serve_int.h"
 
-enum { LOOK_MS = 100 }; /* between two looks whether a client is there */
-
-void spt_serve_wait(spt_serve *serve)
+void spt_serve_wait(spt_serve *serve, int ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_MS * 1000000L;
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_cond_timedwait(&serve->changed, &serve->lock, &until);
@@ -43,7 +42,7 @@ bool spt_serve_gate_enter(spt_serve *serve, size_t size,
         return true;
     pthread_mutex_lock(&serve->lock);
     while (there && size > SERVE_BODY - serve->reading) {
-        spt_serve_wait(serve);
+        spt_serve_wait(serve, SERVE_LOOK_MS);
         there = !client->gone(client->user);
     }
     serve->reading += there ? size : 0;

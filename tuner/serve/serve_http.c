@@ -1,88 +1,100 @@
 /* HTTP of the server: what is asked for, and how an answer is sent. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <microhttpd.h>
-#include <stdio.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <strings.h>
 #include <time.h>
 
-#include "serve_int.h"
+#include "serve_http.h"
 
-/* libmicrohttpd 0.9.71 and later. */
-typedef enum MHD_Result result;
-
-enum {
-    IDLE_SECONDS = 600, /* of a connection that sends and takes nothing */
-    /* Beside those of requests that may be here. Each has a thread; at the
-       limit libmicrohttpd resets new ones instead of letting them wait. */
-    SPARE_CONNECTIONS = 1024,
-};
+typedef serve_result result;
 
 /* A request while its body comes in. */
 typedef struct request {
     struct MHD_Connection *connection;
+    const struct route *route;
     const char *rest; /* of the path, behind its route */
     spt_buf body;
     size_t taken; /* bytes of it at the gate */
-    bool too_long, no_room;
+    bool refused; /* its body is not kept */
+    serve_fault fault;
     serve_job *job; /* streamed: left when the connection ends */
 } request;
 
-static result send_text(struct MHD_Connection *connection, unsigned code,
-                        const char *type, spt_buf *text)
+/* A path that ends with a slash has any name behind it. */
+typedef struct route {
+    const char *path, *method;
+    bool open; /* without a key */
+    result (*reply)(spt_serve *serve, struct MHD_Connection *connection,
+                    request *r);
+} route;
+
+static struct MHD_Response *make_text(const char *type, spt_buf *text)
 {
     struct MHD_Response *response = MHD_create_response_from_buffer(
         text->size, text->data ? text->data : (void *)(uintptr_t) "",
         MHD_RESPMEM_MUST_COPY);
-    if (!response)
-        return MHD_NO;
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    result sent = MHD_queue_response(connection, code, response);
+    if (response)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    return response;
+}
+
+/* Takes the response. */
+static result answer(struct MHD_Connection *connection, unsigned status,
+                     struct MHD_Response *response)
+{
+    result sent = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return sent;
 }
 
-static unsigned code_of(spt_status status)
+static result send_text(struct MHD_Connection *connection, const char *type,
+                        spt_buf *text)
 {
-    switch (status) {
-    case SPT_E_USAGE:
-    case SPT_E_FORMAT:
-    case SPT_E_UNSUPPORTED:
-        return MHD_HTTP_BAD_REQUEST;
-    case SPT_E_NOT_FOUND:
-        return MHD_HTTP_NOT_FOUND;
-    case SPT_E_MEMORY:
-    case SPT_E_CANCELLED:
-        return MHD_HTTP_SERVICE_UNAVAILABLE;
-    default:
-        return MHD_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    struct MHD_Response *response = make_text(type, text);
+    return response ? answer(connection, MHD_HTTP_OK, response) : MHD_NO;
 }
 
-static result send_error(struct MHD_Connection *connection, unsigned code,
-                         const spt_error *err)
+/* What belongs to an answer of that status. */
+static const struct {
+    unsigned status;
+    const char *header, *value;
+} extras[] = {
+    {MHD_HTTP_UNAUTHORIZED, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer"},
+    {MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_HEADER_RETRY_AFTER, "1"},
+};
+
+static result send_fault(request *r, const serve_fault *fault)
 {
     spt_buf text = {0};
-    spt_serve_reply_error(
-        err, code < 500 ? "invalid_request_error" : "server_error", &text);
-    result sent = send_text(connection, code, "application/json", &text);
+    unsigned status = spt_serve_http_status(fault);
+    spt_serve_reply_fault(fault, &text);
+    struct MHD_Response *response = make_text("application/json", &text);
     spt_buf_free(&text);
-    return sent;
+    if (!response)
+        return MHD_NO;
+    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++)
+        if (extras[i].status == status)
+            MHD_add_response_header(response, extras[i].header,
+                                    extras[i].value);
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
+                                r->route->method);
+    return answer(r->connection, status, response);
 }
 
-/* Whether the other side has closed or reset the connection. */
+/* Whether the other side has closed or reset the connection, whatever it has
+   sent before. */
 static bool is_gone(void *user)
 {
     struct MHD_Connection *connection = user;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    char byte;
+    struct pollfd one = {.events = POLLRDHUP};
     if (!info)
         return false;
-    ssize_t n = recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 ||
-           (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    one.fd = info->connect_fd;
+    return poll(&one, 1, 0) > 0;
 }
 
 /*
@@ -94,7 +106,7 @@ static bool wait_for(struct MHD_Connection *connection, serve_job *job)
     spt_serve *serve = job->serve;
     bool gone = false;
     while (job->open && !(job->stream && job->out.size) && !gone) {
-        spt_serve_wait(serve);
+        spt_serve_wait(serve, SERVE_LOOK_MS);
         gone = is_gone(connection);
     }
     return !gone;
@@ -107,15 +119,15 @@ static ssize_t read_stream(void *user, uint64_t at, char *to, size_t room)
     serve_job *job = r->job;
     spt_serve *serve = job->serve;
     (void)at;
+    spt_serve_may_idle(r->connection, true);
     pthread_mutex_lock(&serve->lock);
     bool there = wait_for(r->connection, job);
-    if (!job->out.size && !job->open && job->failed != SPT_OK &&
-        job->err.text[0]) {
+    if (!job->out.size && !job->open && job->failed && job->fault.text[0]) {
         /* A stream that fails says so in an event of its own. */
         spt_buf_puts(&job->out, "data: ");
-        spt_serve_reply_error(&job->err, "server_error", &job->out);
+        spt_serve_reply_fault(&job->fault, &job->out);
         spt_buf_puts(&job->out, "\n\n");
-        job->err.text[0] = 0;
+        job->fault.text[0] = 0;
     }
     size_t n = job->out.size < room ? job->out.size : room;
     if (n) {
@@ -124,6 +136,7 @@ static ssize_t read_stream(void *user, uint64_t at, char *to, size_t room)
         job->out.size -= n;
     }
     pthread_mutex_unlock(&serve->lock);
+    spt_serve_may_idle(r->connection, false);
     if (!there)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
@@ -142,7 +155,7 @@ static result reply_stream(struct MHD_Connection *connection, request *r,
                            serve_job *job)
 {
     if (!has_begun(job)) {
-        result sent = send_error(connection, code_of(job->failed), &job->err);
+        result sent = send_fault(r, &job->fault);
         spt_serve_job_free(job);
         return sent;
     }
@@ -155,17 +168,15 @@ static result reply_stream(struct MHD_Connection *connection, request *r,
                             "text/event-stream");
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
                             "no-cache");
-    result sent = MHD_queue_response(connection, MHD_HTTP_OK, response);
-    MHD_destroy_response(response);
-    return sent;
+    return answer(connection, MHD_HTTP_OK, response);
 }
 
-static result reply_whole(struct MHD_Connection *connection, serve_job *job)
+static result reply_whole(struct MHD_Connection *connection, request *r,
+                          serve_job *job)
 {
-    result sent =
-        job->failed == SPT_OK
-            ? send_text(connection, MHD_HTTP_OK, "application/json", &job->out)
-            : send_error(connection, code_of(job->failed), &job->err);
+    result sent = !job->failed
+                      ? send_text(connection, "application/json", &job->out)
+                      : send_fault(r, &job->fault);
     spt_serve_job_free(job);
     return sent;
 }
@@ -180,23 +191,19 @@ static void drop_body(spt_serve *serve, request *r)
 
 /* The body to a job with tokens: here, so that the worker steps meanwhile. */
 static spt_status read_job(spt_serve *serve, request *r, bool chat,
-                           serve_job **job, spt_error *err)
+                           serve_job **job, serve_fault *fault)
 {
     const serve_client client = {is_gone, r->connection};
     size_t size = r->body.size;
     const char *body = r->body.data ? r->body.data : "";
-    if (r->no_room)
-        return spt_fail(err, SPT_E_MEMORY,
-                        "%d MiB of requests are here: try again later",
-                        SERVE_BODIES >> 20);
     if (r->body.failed)
-        return spt_fail(err, SPT_E_MEMORY, "request: out of memory");
+        return spt_serve_wrong(fault, SERVE_BUSY, "request: out of memory");
     if (!spt_serve_gate_enter(serve, size, &client))
-        return spt_fail(err, SPT_E_CANCELLED, "request: the client has gone");
-    spt_status status = spt_serve_request(serve, chat, body, size, job, err);
+        return spt_serve_wrong(fault, SERVE_STOPPING, "the client has gone");
+    spt_status status = spt_serve_request(serve, chat, body, size, job, fault);
     drop_body(serve, r);
     if (status == SPT_OK)
-        status = spt_serve_encode(*job, &client, err);
+        status = spt_serve_encode(*job, &client, fault);
     spt_serve_gate_leave(serve, size);
     return status;
 }
@@ -204,19 +211,14 @@ static spt_status read_job(spt_serve *serve, request *r, bool chat,
 static result complete(spt_serve *serve, struct MHD_Connection *connection,
                        request *r, bool chat)
 {
-    spt_error err = {0};
+    serve_fault fault = {0};
     serve_job *job = NULL;
-    if (r->too_long) {
-        spt_fail(&err, SPT_E_USAGE, "request: more than %d MiB, expected less",
-                 SERVE_BODY >> 20);
-        return send_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, &err);
-    }
-    spt_status status = read_job(serve, r, chat, &job, &err);
+    spt_status status = read_job(serve, r, chat, &job, &fault);
     if (status == SPT_OK)
-        status = spt_serve_submit(job, &err);
+        status = spt_serve_submit(job, &fault);
     if (status != SPT_OK) {
         spt_serve_job_free(job);
-        return send_error(connection, code_of(status), &err);
+        return send_fault(r, &fault);
     }
     pthread_mutex_lock(&serve->lock);
     bool there = wait_for(connection, job);
@@ -226,7 +228,7 @@ static result complete(spt_serve *serve, struct MHD_Connection *connection,
         return MHD_NO;
     }
     return job->stream ? reply_stream(connection, r, job)
-                       : reply_whole(connection, job);
+                       : reply_whole(connection, r, job);
 }
 
 static result reply_text(spt_serve *serve, struct MHD_Connection *connection,
@@ -247,7 +249,7 @@ static result reply_health(spt_serve *serve, struct MHD_Connection *connection,
     (void)serve, (void)r;
     spt_buf text = {0};
     spt_buf_puts(&text, "{\"status\":\"ok\"}");
-    result sent = send_text(connection, MHD_HTTP_OK, "application/json", &text);
+    result sent = send_text(connection, "application/json", &text);
     spt_buf_free(&text);
     return sent;
 }
@@ -256,16 +258,16 @@ static result reply_models(spt_serve *serve, struct MHD_Connection *connection,
                            request *r)
 {
     spt_buf text = {0};
-    spt_error err;
+    serve_fault fault;
     bool list = !*r->rest;
     if (!list && strcmp(r->rest, serve->options.model) != 0) {
-        spt_fail(&err, SPT_E_NOT_FOUND,
-                 "model: '%.80s' is not served, expected %.200s", r->rest,
-                 serve->options.model);
-        return send_error(connection, MHD_HTTP_NOT_FOUND, &err);
+        spt_serve_wrong(&fault, SERVE_MODEL,
+                        "model: '%.80s' is not served, expected %.200s",
+                        r->rest, serve->options.model);
+        return send_fault(r, &fault);
     }
     spt_serve_reply_models(serve, list, &text);
-    result sent = send_text(connection, MHD_HTTP_OK, "application/json", &text);
+    result sent = send_text(connection, "application/json", &text);
     spt_buf_free(&text);
     return sent;
 }
@@ -276,92 +278,182 @@ static result reply_metrics(spt_serve *serve, struct MHD_Connection *connection,
     (void)r;
     spt_buf text = {0};
     spt_serve_reply_metrics(serve, &text);
-    result sent =
-        send_text(connection, MHD_HTTP_OK, "text/plain; version=0.0.4", &text);
+    result sent = send_text(connection, "text/plain; version=0.0.4", &text);
     spt_buf_free(&text);
     return sent;
 }
 
-/* A path that ends with a slash has any name behind it. */
-static const struct route {
-    const char *path, *method;
-    result (*reply)(spt_serve *serve, struct MHD_Connection *connection,
-                    request *r);
-} routes[] = {
-    {"/health", "GET", reply_health},
-    {"/metrics", "GET", reply_metrics},
-    {"/v1/models", "GET", reply_models},
-    {"/v1/models/", "GET", reply_models},
-    {"/v1/completions", "POST", reply_text},
-    {"/v1/chat/completions", "POST", reply_chat},
+static const route routes[] = {
+    {"/health", "GET", true, reply_health},
+    {"/metrics", "GET", true, reply_metrics},
+    {"/v1/models", "GET", false, reply_models},
+    {"/v1/models/", "GET", false, reply_models},
+    {"/v1/completions", "POST", false, reply_text},
+    {"/v1/chat/completions", "POST", false, reply_chat},
 };
 
-static result reply(spt_serve *serve, struct MHD_Connection *connection,
-                    const char *path, const char *method, request *r)
+static const char *header_of(const request *r, const char *name)
 {
-    spt_error err;
-    const struct route *found = NULL;
+    return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
+static spt_status find_route(request *r, const char *path, const char *method)
+{
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         size_t size = strlen(routes[i].path);
-        bool open = routes[i].path[size - 1] == '/';
-        if (strncmp(routes[i].path, path, size) == 0 && (open || !path[size])) {
-            found = &routes[i];
+        bool any = routes[i].path[size - 1] == '/';
+        if (strncmp(routes[i].path, path, size) == 0 && (any || !path[size])) {
+            r->route = &routes[i];
             r->rest = path + size;
         }
     }
-    if (!found) {
-        spt_fail(&err, SPT_E_NOT_FOUND, "%.100s: there is nothing", path);
-        return send_error(connection, MHD_HTTP_NOT_FOUND, &err);
-    }
+    if (!r->route)
+        return spt_serve_wrong(&r->fault, SERVE_URL, "%.100s: there is nothing",
+                               path);
     bool head =
-        strcmp(method, "HEAD") == 0 && strcmp(found->method, "GET") == 0;
-    if (strcmp(found->method, method) != 0 && !head) {
-        spt_fail(&err, SPT_E_USAGE, "%s: %.20s, expected %s", path, method,
-                 found->method);
-        return send_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, &err);
-    }
-    return found->reply(serve, connection, r);
+        strcmp(method, "HEAD") == 0 && strcmp(r->route->method, "GET") == 0;
+    if (strcmp(r->route->method, method) != 0 && !head)
+        return spt_serve_wrong(&r->fault, SERVE_METHOD,
+                               "%.100s: %.20s, expected %s", path, method,
+                               r->route->method);
+    return SPT_OK;
 }
 
-static void take_part(spt_serve *serve, request *r, const char *part,
-                      size_t size)
+/* In a time that does not tell how much of the key is right. */
+static bool is_key(const char *key, const char *given)
 {
-    r->too_long |= r->taken + size > SERVE_BODY;
-    if (r->too_long || r->no_room)
-        return;
-    r->no_room = !spt_serve_gate_take(serve, size);
-    if (r->no_room)
-        return;
+    size_t size = strlen(given);
+    unsigned differ = strlen(key) != size;
+    for (size_t i = 0, k = 0; i < size; i++, k += key[k] != 0)
+        differ |= (unsigned char)given[i] ^ (unsigned char)key[k];
+    return !differ;
+}
+
+static spt_status check_key(const spt_serve *serve, request *r)
+{
+    const char *given = header_of(r, MHD_HTTP_HEADER_AUTHORIZATION);
+    if (!serve->options.api_key || r->route->open)
+        return SPT_OK;
+    if (!given || strncasecmp(given, "Bearer ", 7) != 0)
+        return spt_serve_wrong(&r->fault, SERVE_KEY,
+                               "Authorization: expected Bearer and the key");
+    given += 7 + strspn(given + 7, " ");
+    if (!is_key(serve->options.api_key, given))
+        return spt_serve_wrong(&r->fault, SERVE_KEY,
+                               "Authorization: this is not the key");
+    return SPT_OK;
+}
+
+/* JSON in UTF-8. Who says nothing is believed; what a web page can send
+   without asking the browser's user is none of it. */
+static spt_status check_media(request *r)
+{
+    const char *type = header_of(r, MHD_HTTP_HEADER_CONTENT_TYPE);
+    const char *packed = header_of(r, MHD_HTTP_HEADER_CONTENT_ENCODING);
+    size_t size = type ? strcspn(type, "; \t") : 0;
+    const char *set = type ? strcasestr(type + size, "charset=") : NULL;
+    set = set ? set + 8 + (set[8] == '"') : "utf-8";
+    if (packed && strcasecmp(packed, "identity") != 0)
+        return spt_serve_wrong(&r->fault, SERVE_MEDIA,
+                               "Content-Encoding: '%.40s' is not supported",
+                               packed);
+    if (type && (size != 16 || strncasecmp(type, "application/json", 16) != 0))
+        return spt_serve_wrong(&r->fault, SERVE_MEDIA,
+                               "Content-Type: '%.80s', expected "
+                               "application/json",
+                               type);
+    if (strncasecmp(set, "utf-8", 5) != 0 &&
+        strncasecmp(set, "us-ascii", 8) != 0)
+        return spt_serve_wrong(&r->fault, SERVE_MEDIA,
+                               "Content-Type: '%.80s', expected charset utf-8",
+                               type);
+    return SPT_OK;
+}
+
+static spt_status check_size(request *r)
+{
+    const char *size = header_of(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (size && strtoull(size, NULL, 10) > SERVE_BODY)
+        return spt_serve_wrong(&r->fault, SERVE_LARGE,
+                               "request: more than %d MiB, expected less",
+                               SERVE_BODY >> 20);
+    return SPT_OK;
+}
+
+/* What can be said before the body. */
+static spt_status check_head(const spt_serve *serve, request *r,
+                             const char *path, const char *method)
+{
+    SPT_TRY(find_route(r, path, method));
+    SPT_TRY(check_key(serve, r));
+    if (strcmp(r->route->method, "POST") == 0)
+        SPT_TRY(check_media(r));
+    return check_size(r);
+}
+
+static spt_status take_part(spt_serve *serve, request *r, const char *part,
+                            size_t size)
+{
+    if (r->taken + size > SERVE_BODY)
+        return spt_serve_wrong(&r->fault, SERVE_LARGE,
+                               "request: more than %d MiB, expected less",
+                               SERVE_BODY >> 20);
+    if (!spt_serve_gate_take(serve, size))
+        return spt_serve_wrong(&r->fault, SERVE_BUSY,
+                               "%d MiB of requests are here: try again later",
+                               SERVE_BODIES >> 20);
     r->taken += size;
     spt_buf_add(&r->body, part, size);
+    return SPT_OK;
 }
 
-/* Called once when a request begins, for each part of its body, at its end. */
-static result handle(void *user, struct MHD_Connection *connection,
-                     const char *path, const char *method, const char *version,
-                     const char *part, size_t *size, void **state)
+static result begin(spt_serve *serve, struct MHD_Connection *connection,
+                    const char *path, const char *method, void **state)
+{
+    request *r = spt_calloc(1, sizeof *r);
+    if (!r)
+        return MHD_NO;
+    *state = r;
+    r->connection = connection;
+    r->refused = check_head(serve, r, path, method) != SPT_OK;
+    /* Who asks before sending is told; others hear nothing until they have
+       sent all of it. */
+    if (r->refused && header_of(r, MHD_HTTP_HEADER_EXPECT))
+        return send_fault(r, &r->fault);
+    return MHD_YES;
+}
+
+serve_result spt_serve_handle(void *user, struct MHD_Connection *connection,
+                              const char *path, const char *method,
+                              const char *version, const char *part,
+                              size_t *size, void **state)
 {
     request *r = *state;
+    spt_serve *serve = user;
     (void)version;
-    if (!r) {
-        *state = r = spt_calloc(1, sizeof *r);
-        if (r)
-            r->connection = connection;
-        return r ? MHD_YES : MHD_NO;
-    }
+    if (!r)
+        return begin(serve, connection, path, method, state);
     if (*size) {
-        take_part(user, r, part, *size);
+        if (!r->refused)
+            r->refused = take_part(serve, r, part, *size) != SPT_OK;
         *size = 0;
         return MHD_YES;
     }
-    return reply(user, connection, path, method, r);
+    spt_serve_reads(serve, connection, false);
+    if (r->refused)
+        return send_fault(r, &r->fault);
+    spt_serve_may_idle(connection, true);
+    result sent = r->route->reply(serve, connection, r);
+    spt_serve_may_idle(connection, false);
+    return sent;
 }
 
-static void ended(void *user, struct MHD_Connection *connection, void **state,
-                  enum MHD_RequestTerminationCode why)
+void spt_serve_request_ended(void *user, struct MHD_Connection *connection,
+                             void **state, enum MHD_RequestTerminationCode why)
 {
     request *r = *state;
-    (void)connection, (void)why;
+    (void)why;
+    spt_serve_reads(user, connection, true);
     if (!r)
         return;
     if (r->job)
@@ -369,53 +461,6 @@ static void ended(void *user, struct MHD_Connection *connection, void **state,
     drop_body(user, r);
     spt_free(r);
     *state = NULL;
-}
-
-typedef struct address {
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    bool is_v6;
-} address;
-
-static spt_status read_address(const char *host, int at_port, address *a,
-                               spt_error *err)
-{
-    *a = (address){.v4.sin_family = AF_INET, .v6.sin6_family = AF_INET6};
-    a->v4.sin_port = a->v6.sin6_port = htons((uint16_t)at_port);
-    a->is_v6 = inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1;
-    if (!a->is_v6 && inet_pton(AF_INET, host, &a->v4.sin_addr) != 1)
-        return spt_fail(err, SPT_E_USAGE,
-                        "--host: '%.60s' is no address, expected one like "
-                        "127.0.0.1 or ::1",
-                        host);
-    return SPT_OK;
-}
-
-spt_status spt_serve_check_host(const char *host, spt_error *err)
-{
-    address a;
-    return read_address(host, 0, &a, err);
-}
-
-static spt_status listen_on(spt_serve *serve, spt_error *err)
-{
-    const spt_serve_options *o = &serve->options;
-    address a;
-    SPT_TRY(read_address(o->host, o->port, &a, err));
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD |
-                     MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
-                     (a.is_v6 ? MHD_USE_IPv6 : 0);
-    const void *to = a.is_v6 ? (const void *)&a.v6 : &a.v4;
-    serve->daemon = MHD_start_daemon(
-        flags, (uint16_t)o->port, NULL, NULL, handle, serve,
-        MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)to,
-        MHD_OPTION_NOTIFY_COMPLETED, ended, serve, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(o->queue + o->sessions + SPARE_CONNECTIONS),
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
-    if (!serve->daemon)
-        return spt_fail(err, SPT_E_IO, "%.60s port %d: cannot listen", o->host,
-                        o->port);
-    return SPT_OK;
 }
 
 spt_status spt_serve_start(const spt_serve_options *options, spt_serve **out,
@@ -431,7 +476,7 @@ spt_status spt_serve_start(const spt_serve_options *options, spt_serve **out,
     pthread_cond_init(&serve->changed, NULL);
     spt_status status = spt_serve_worker_start(serve, err);
     if (status == SPT_OK) {
-        status = listen_on(serve, err);
+        status = spt_serve_listen(serve, err);
         if (status == SPT_OK) {
             *out = serve;
             return SPT_OK;
@@ -444,20 +489,14 @@ spt_status spt_serve_start(const spt_serve_options *options, spt_serve **out,
     return status;
 }
 
-int spt_serve_port(const spt_serve *serve)
-{
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(serve->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    return info ? info->port : serve->options.port;
-}
-
 void spt_serve_stop(spt_serve *serve)
 {
     if (!serve)
         return;
+    spt_serve_close_door(serve);
     /* The worker first: waiting connections get their answers from it. */
     spt_serve_worker_stop(serve);
-    MHD_stop_daemon(serve->daemon);
+    spt_serve_stop_listening(serve);
     pthread_cond_destroy(&serve->changed);
     pthread_mutex_destroy(&serve->lock);
     spt_free(serve);

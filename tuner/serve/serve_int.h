@@ -16,9 +16,31 @@ enum {
     SERVE_BODY = 16 << 20, /* bytes of a request */
     SERVE_BODIES = 256 << 20, /* of all that are here unread */
     SERVE_SMALL = 64 << 10, /* of one that is read without waiting */
+    SERVE_LOOK_MS = 100, /* between two looks whether a client is there */
 };
 
 typedef struct serve_job serve_job;
+typedef struct serve_connection serve_connection;
+
+typedef enum serve_code {
+#define SERVE_CODE(NAME, text, http, type, names_field) SERVE_##NAME,
+#include "codes.def"
+#undef SERVE_CODE
+} serve_code;
+
+/* Why a request gets no answer. */
+typedef struct serve_fault {
+    serve_code code;
+    char text[1024]; /* begins with the field's name and ":" where it has one */
+} serve_fault;
+
+/* serve_error.c: fills it and returns SPT_E_USAGE; from an error of the
+   library; its HTTP status; its text for the client. */
+spt_status spt_serve_wrong(serve_fault *fault, serve_code code,
+                           const char *format, ...) SPT_PRINTF(3, 4);
+spt_status spt_serve_failed(serve_fault *fault, const spt_error *err);
+unsigned spt_serve_http_status(const serve_fault *fault);
+void spt_serve_reply_fault(const serve_fault *fault, spt_buf *out);
 
 typedef struct serve_prompt {
     const char *text; /* or */
@@ -73,8 +95,8 @@ struct serve_job {
     /* Shared. */
     int open; /* choices that have not ended */
     bool left; /* nobody waits for it any more */
-    spt_status failed; /* the first of its choices that did, and why */
-    spt_error err;
+    bool failed; /* the first of its choices that did, and why */
+    serve_fault fault;
     spt_buf out; /* chunks of a stream, or the whole answer */
 };
 
@@ -89,7 +111,8 @@ struct spt_serve {
     spt_serve_options options;
     spt_engine_info info;
     struct MHD_Daemon *daemon;
-    pthread_t worker;
+    serve_connection *connections;
+    pthread_t worker, keeper;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* what follows, or a job's shared part */
     serve_choice *first, *last; /* the queue */
@@ -102,28 +125,29 @@ struct spt_serve {
     serve_counts counts;
 };
 
-/* serve_request.c: a job from a body; SPT_E_USAGE says what is wrong. */
+/* serve_request.c: a job from a body. */
 spt_status spt_serve_request(spt_serve *serve, bool chat, const char *body,
-                             size_t size, serve_job **job, spt_error *err);
+                             size_t size, serve_job **job, serve_fault *fault);
 void spt_serve_job_free(serve_job *job);
 
 /* serve_fields.c: one field of it. */
-spt_status spt_serve_field(serve_job *job, const cJSON *item, spt_error *err);
+spt_status spt_serve_field(serve_job *job, const cJSON *item,
+                           serve_fault *fault);
 
 /* serve_prompt.c: what is to be answered. */
 spt_status spt_serve_read_prompt(serve_job *job, const cJSON *item,
-                                 spt_error *err);
+                                 serve_fault *fault);
 spt_status spt_serve_read_messages(serve_job *job, const cJSON *item,
-                                   spt_error *err);
+                                   serve_fault *fault);
 /* Who waits for a request; gone: it does no more. */
 typedef struct serve_client {
     bool (*gone)(void *user);
     void *user;
 } serve_client;
 /* The tokens of its prompts, on the caller's thread; what they are made from
-   is freed. SPT_E_CANCELLED: the client has gone. */
+   is freed. */
 spt_status spt_serve_encode(serve_job *job, const serve_client *client,
-                            spt_error *err);
+                            serve_fault *fault);
 const serve_prompt *spt_serve_prompt_of(const serve_choice *choice);
 
 /* serve_gate.c: how much of requests is in memory at once. A part of a body
@@ -134,16 +158,14 @@ bool spt_serve_gate_enter(spt_serve *serve, size_t size,
                           const serve_client *client);
 void spt_serve_gate_leave(spt_serve *serve, size_t size);
 void spt_serve_gate_drop(spt_serve *serve, size_t size);
-/* With the lock held: waits for a change, at most until it is time to look
-   whether the client is still there. */
-void spt_serve_wait(spt_serve *serve);
+/* With the lock held: waits for a change, at most so long. */
+void spt_serve_wait(spt_serve *serve, int ms);
 
 /* serve_reply.c: texts of answers, made with the lock held. */
 void spt_serve_reply_echo(serve_choice *choice, spt_text prompt);
 void spt_serve_reply_event(serve_choice *choice, const spt_event *event);
 void spt_serve_reply_end(serve_job *job);
-void spt_serve_reply_error(const spt_error *err, const char *type,
-                           spt_buf *out);
+void spt_serve_print(const cJSON *root, spt_buf *out);
 /* All of them (the one) as a list, or the one alone. */
 void spt_serve_reply_models(const spt_serve *serve, bool list, spt_buf *out);
 void spt_serve_reply_metrics(spt_serve *serve, spt_buf *out);
@@ -151,8 +173,8 @@ void spt_serve_reply_metrics(spt_serve *serve, spt_buf *out);
 /* serve_worker.c: the queue and who empties it. */
 spt_status spt_serve_worker_start(spt_serve *serve, spt_error *err);
 void spt_serve_worker_stop(spt_serve *serve);
-/* SPT_E_MEMORY: too many wait. On success the job is the worker's. */
-spt_status spt_serve_submit(serve_job *job, spt_error *err);
+/* On success the job is the worker's. */
+spt_status spt_serve_submit(serve_job *job, serve_fault *fault);
 /* Nobody waits for it any more: it is cancelled, and freed when it is done. */
 void spt_serve_leave(serve_job *job);
 

@@ -2,8 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <utf8proc.h>
-
 #include "serve_int.h"
 #include "session_int.h"
 
@@ -72,7 +70,7 @@ static void set_usage(cJSON *root, const serve_job *job)
     cJSON_AddNumberToObject(usage, "total_tokens", (double)(prompt + answer));
 }
 
-static void print(const cJSON *root, spt_buf *out)
+void spt_serve_print(const cJSON *root, spt_buf *out)
 {
     char *text = cJSON_PrintUnformatted(root);
     if (text)
@@ -85,7 +83,7 @@ static void print(const cJSON *root, spt_buf *out)
 static void print_chunk(cJSON *root, spt_buf *out)
 {
     spt_buf_puts(out, "data: ");
-    print(root, out);
+    spt_serve_print(root, out);
     spt_buf_puts(out, "\n\n");
     cJSON_Delete(root);
 }
@@ -293,34 +291,7 @@ void spt_serve_reply_end(serve_job *job)
         job->out.failed |= job->choices[i].text.failed;
     }
     set_usage(root, job);
-    print(root, &job->out);
-    cJSON_Delete(root);
-}
-
-/* What an error quotes may be no UTF-8, or end within a character. */
-static void keep_utf8(char *text)
-{
-    utf8proc_int32_t character;
-    for (utf8proc_ssize_t n; *text; text += n) {
-        n = utf8proc_iterate((utf8proc_uint8_t *)text, -1, &character);
-        if (n < 1) {
-            *text = '?';
-            n = 1;
-        }
-    }
-}
-
-void spt_serve_reply_error(const spt_error *err, const char *type, spt_buf *out)
-{
-    spt_error shown = *err;
-    keep_utf8(shown.text);
-    cJSON *root = cJSON_CreateObject();
-    cJSON *error = cJSON_AddObjectToObject(root, "error");
-    cJSON_AddStringToObject(error, "message", shown.text);
-    cJSON_AddStringToObject(error, "type", type);
-    cJSON_AddNullToObject(error, "param");
-    cJSON_AddNullToObject(error, "code");
-    print(root, out);
+    spt_serve_print(root, &job->out);
     cJSON_Delete(root);
 }
 
@@ -337,7 +308,7 @@ void spt_serve_reply_models(const spt_serve *serve, bool list, spt_buf *out)
     cJSON_AddNumberToObject(model, "created", (double)serve->started);
     cJSON_AddStringToObject(model, "owned_by", "spectune");
     cJSON_AddNumberToObject(model, "max_model_len", serve->info.context);
-    print(root, out);
+    spt_serve_print(root, out);
     cJSON_Delete(root);
 }
 

@@ -20,35 +20,35 @@ static bool has_nul(const char *body, size_t size)
 }
 
 /* What one field alone can't tell. */
-static spt_status check(const serve_job *job, spt_error *err)
+static spt_status check(const serve_job *job, serve_fault *fault)
 {
     if (!job->prompts)
-        return spt_fail(err, SPT_E_USAGE, "%s: is missing",
-                        job->chat ? "messages" : "prompt");
+        return spt_serve_wrong(fault, SERVE_MISSING, "%s: is missing",
+                               job->chat ? "messages" : "prompt");
     if (job->answer.top_logprobs && !job->answer.logprobs)
-        return spt_fail(err, SPT_E_USAGE,
-                        "top_logprobs: expected logprobs to be true");
+        return spt_serve_wrong(fault, SERVE_VALUE,
+                               "top_logprobs: expected logprobs to be true");
     if (job->echo && job->answer.logprobs)
-        return spt_fail(err, SPT_E_USAGE,
-                        "echo: is not supported together with logprobs");
+        return spt_serve_wrong(fault, SERVE_UNSUPPORTED,
+                               "echo: is not supported together with logprobs");
     if (job->best_of && job->best_of != job->copies)
-        return spt_fail(err, SPT_E_USAGE,
-                        "best_of: expected n (%d): no more are written than "
-                        "are given",
-                        job->copies);
+        return spt_serve_wrong(fault, SERVE_UNSUPPORTED,
+                               "best_of: expected n (%d): no more are written "
+                               "than are given",
+                               job->copies);
     return SPT_OK;
 }
 
-static spt_status add_choices(serve_job *job, spt_error *err)
+static spt_status add_choices(serve_job *job, serve_fault *fault)
 {
     size_t count = job->n_prompts * (size_t)job->copies;
     if (count > SERVE_CHOICES)
-        return spt_fail(err, SPT_E_USAGE,
-                        "n: %zu answers in all, expected at most %d", count,
-                        SERVE_CHOICES);
+        return spt_serve_wrong(fault, SERVE_VALUE,
+                               "n: %zu answers in all, expected at most %d",
+                               count, SERVE_CHOICES);
     job->choices = spt_calloc(count, sizeof *job->choices);
     if (!job->choices)
-        return spt_fail(err, SPT_E_MEMORY, "request: out of memory");
+        return spt_serve_wrong(fault, SERVE_BUSY, "request: out of memory");
     job->n_choices = (int)count;
     for (int i = 0; i < job->n_choices; i++) {
         job->choices[i].job = job;
@@ -58,39 +58,44 @@ static spt_status add_choices(serve_job *job, spt_error *err)
 }
 
 static spt_status read_body(serve_job *job, const char *body, size_t size,
-                            spt_error *err)
+                            serve_fault *fault)
 {
     const cJSON *item;
-    SPT_TRY(spt_json_parse(body, size, "request", &job->body, err));
+    spt_error err;
+    if (spt_json_parse(body, size, "request", &job->body, &err) != SPT_OK)
+        return spt_serve_wrong(fault, SERVE_JSON, "%s", err.text);
     if (has_nul(body, size))
-        return spt_fail(err, SPT_E_USAGE,
-                        "request: has the character U+0000, expected none");
+        return spt_serve_wrong(
+            fault, SERVE_JSON,
+            "request: has the character U+0000, expected none");
     if (!cJSON_IsObject(job->body))
-        return spt_fail(err, SPT_E_USAGE, "request: expected a JSON object");
+        return spt_serve_wrong(fault, SERVE_JSON,
+                               "request: expected a JSON object");
     job->session = job->serve->options.session;
     job->copies = 1;
     /* The defaults of OpenAI's API. */
     job->session.sampling.temperature = 1;
     if (getrandom(&job->session.sampling.seed, 6, 0) != 6)
-        return spt_fail(err, SPT_E_IO, "request: no random numbers");
+        return spt_serve_wrong(fault, SERVE_INTERNAL,
+                               "request: no random numbers");
     if (!job->chat)
         job->answer.max_tokens = 16;
     cJSON_ArrayForEach(item, job->body)
-        SPT_TRY(spt_serve_field(job, item, err));
-    SPT_TRY(check(job, err));
-    return add_choices(job, err);
+        SPT_TRY(spt_serve_field(job, item, fault));
+    SPT_TRY(check(job, fault));
+    return add_choices(job, fault);
 }
 
 spt_status spt_serve_request(spt_serve *serve, bool chat, const char *body,
-                             size_t size, serve_job **out, spt_error *err)
+                             size_t size, serve_job **out, serve_fault *fault)
 {
     serve_job *job = spt_calloc(1, sizeof *job);
     if (!job)
-        return spt_fail(err, SPT_E_MEMORY, "request: out of memory");
+        return spt_serve_wrong(fault, SERVE_BUSY, "request: out of memory");
     job->serve = serve;
     job->chat = chat;
     job->created = (long)time(NULL);
-    spt_status status = read_body(job, body, size, err);
+    spt_status status = read_body(job, body, size, fault);
     if (status == SPT_OK)
         *out = job;
     else

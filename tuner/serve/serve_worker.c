@@ -21,8 +21,8 @@ static bool on_event(void *user, const spt_event *event)
     serve_job *job = choice->job;
     pthread_mutex_lock(&job->serve->lock);
     spt_serve_reply_event(choice, event);
-    bool cancel = job->left || job->failed != SPT_OK || job->out.failed ||
-                  job->serve->stopping;
+    bool cancel =
+        job->left || job->failed || job->out.failed || job->serve->stopping;
     pthread_cond_broadcast(&job->serve->changed);
     pthread_mutex_unlock(&job->serve->lock);
     return cancel;
@@ -64,11 +64,12 @@ static void unqueue(serve_job *job)
 /* With the lock held, when the last of its choices has ended. */
 static void close_job(serve_job *job)
 {
-    if (job->failed == SPT_OK)
+    if (!job->failed)
         spt_serve_reply_end(job);
-    if (job->failed == SPT_OK && job->out.failed)
-        job->failed =
-            spt_fail(&job->err, SPT_E_MEMORY, "answer: out of memory");
+    if (!job->failed && job->out.failed) {
+        spt_serve_wrong(&job->fault, SERVE_BUSY, "answer: out of memory");
+        job->failed = true;
+    }
 }
 
 /* It has ended. Its job is the connection's again, or nobody's, when it was
@@ -91,9 +92,9 @@ static void let_go(serve_choice *choice, spt_status status,
         serve->counts.requests[choice->finish]++;
     } else {
         serve->counts.failed++;
-        if (job->failed == SPT_OK) {
-            job->failed = status;
-            job->err = *err;
+        if (!job->failed) {
+            job->failed = true;
+            spt_serve_failed(&job->fault, err);
             unqueue(job);
         }
     }
@@ -219,7 +220,7 @@ static void cancel_left(worker *w)
     pthread_mutex_lock(&w->serve->lock);
     for (int i = 0; i < w->count; i++) {
         const serve_job *job = w->choices[i]->job;
-        if (job->left || job->failed != SPT_OK)
+        if (job->left || job->failed)
             spt_session_cancel(w->choices[i]->running);
     }
     pthread_mutex_unlock(&w->serve->lock);
@@ -300,7 +301,7 @@ void spt_serve_worker_stop(spt_serve *serve)
     pthread_join(serve->worker, NULL);
 }
 
-spt_status spt_serve_submit(serve_job *job, spt_error *err)
+spt_status spt_serve_submit(serve_job *job, serve_fault *fault)
 {
     spt_serve *serve = job->serve;
     pthread_mutex_lock(&serve->lock);
@@ -319,10 +320,10 @@ spt_status spt_serve_submit(serve_job *job, spt_error *err)
     }
     pthread_mutex_unlock(&serve->lock);
     if (stopping)
-        return spt_fail(err, SPT_E_CANCELLED, "the server is stopping");
-    return full ? spt_fail(err, SPT_E_MEMORY,
-                           "%d requests wait already: try again later",
-                           serve->options.queue)
+        return spt_serve_wrong(fault, SERVE_STOPPING, "the server is stopping");
+    return full ? spt_serve_wrong(fault, SERVE_BUSY,
+                                  "%d requests wait already: try again later",
+                                  serve->options.queue)
                 : SPT_OK;
 }
 
