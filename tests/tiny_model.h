@@ -11,6 +11,7 @@
 #ifndef SPT_TINY_MODEL_H
 #define SPT_TINY_MODEL_H
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,17 +284,29 @@ tiny_to_safetensors(void *user, const char *name, const char *hf,
     tiny_safetensors *s = user;
     size_t bytes = (size_t)spt_weight_bytes(
         type, (uint64_t)cols * (uint64_t)(rows ? rows : 1));
-    const char *dtype = type == SPT_WEIGHT_F32    ? "F32"
-                        : type == SPT_WEIGHT_BF16 ? "BF16"
-                                                  : "F16";
+    const char *dtype = spt_weight_format_of(type)->name;
+    char upper[16] = "";
+    for (int i = 0; dtype[i] && i < 15; i++)
+        upper[i] = (char)toupper(dtype[i]);
     (void)name;
     spt_buf_printf(&s->header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[",
-                   s->header.size ? "," : "{", hf, dtype);
+                   s->header.size ? "," : "{", hf, upper);
     if (rows)
         spt_buf_printf(&s->header, "%d,", rows);
     spt_buf_printf(&s->header, "%d],\"data_offsets\":[%zu,%zu]}", cols,
                    s->data.size, s->data.size + bytes);
     spt_buf_add(&s->data, data, bytes);
+}
+
+/* Appends the file of the tensors that were put, and frees them. */
+__attribute__((unused)) static void tiny_join(tiny_safetensors *s, spt_buf *out)
+{
+    spt_buf_puts(&s->header, "}");
+    gguf_bytes(out, s->header.size, 8);
+    spt_buf_add(out, s->header.data, s->header.size);
+    spt_buf_add(out, s->data.data, s->data.size);
+    spt_buf_free(&s->header);
+    spt_buf_free(&s->data);
 }
 
 /* Appends model.safetensors; the type must be f32, f16 or bf16. */
@@ -304,12 +317,7 @@ __attribute__((unused)) static void tiny_to_bytes(const tiny_model *t,
     tiny_writer w = {
         .t = t, .sink = tiny_to_safetensors, .user = &s, .hf = true};
     tiny_tensors(&w);
-    spt_buf_puts(&s.header, "}");
-    gguf_bytes(out, s.header.size, 8);
-    spt_buf_add(out, s.header.data, s.header.size);
-    spt_buf_add(out, s.data.data, s.data.size);
-    spt_buf_free(&s.header);
-    spt_buf_free(&s.data);
+    tiny_join(&s, out);
 }
 
 /* Appends config.json; more: fields with a comma before them, or "". */
@@ -334,24 +342,33 @@ __attribute__((unused)) static void tiny_config(const tiny_model *t,
     spt_buf_printf(out, "%s}\n", more);
 }
 
-/* Writes config.json and model.safetensors into an existing folder. */
+/* Writes config.json and model.safetensors into an existing folder, and frees
+   what was in them. */
+__attribute__((unused)) static spt_status tiny_write_folder(spt_buf *config,
+                                                            spt_buf *weights,
+                                                            const char *folder,
+                                                            spt_error *err)
+{
+    char *at_config = spt_path_join(folder, "config.json");
+    char *at_weights = spt_path_join(folder, "model.safetensors");
+    spt_status status =
+        spt_file_write(at_config, config->data, config->size, err);
+    if (status == SPT_OK)
+        status = spt_file_write(at_weights, weights->data, weights->size, err);
+    spt_free(at_config);
+    spt_free(at_weights);
+    spt_buf_free(config);
+    spt_buf_free(weights);
+    return status;
+}
+
 __attribute__((unused)) static spt_status
 tiny_folder(const tiny_model *t, const char *folder, spt_error *err)
 {
     spt_buf config = {0}, weights = {0};
-    char *at_config = spt_path_join(folder, "config.json");
-    char *at_weights = spt_path_join(folder, "model.safetensors");
     tiny_config(t, "", &config);
     tiny_to_bytes(t, &weights);
-    spt_status status =
-        spt_file_write(at_config, config.data, config.size, err);
-    if (status == SPT_OK)
-        status = spt_file_write(at_weights, weights.data, weights.size, err);
-    spt_free(at_config);
-    spt_free(at_weights);
-    spt_buf_free(&config);
-    spt_buf_free(&weights);
-    return status;
+    return tiny_write_folder(&config, &weights, folder, err);
 }
 
 #endif

@@ -239,6 +239,11 @@ static spt_status walk(packer *p, spt_error *err)
     forward_layer measured = {0};
     forward_linear head = {0};
     CUdeviceptr table, norm;
+    if (p->config->head.taps)
+        return spt_fail(err, SPT_E_UNSUPPORTED,
+                        "model: %s drafts for another model, expected one "
+                        "that writes by itself",
+                        p->config->architecture);
     for (int i = 0; i < p->config->layers; i++)
         SPT_TRY(one_layer(p, i, p->layers ? &p->layers[i] : &measured, err));
     SPT_TRY(vector(p, SPT_ROLE_OUTPUT_NORM, 0, &norm, err));

@@ -1,6 +1,7 @@
 /*
  * Rows by an index, templates/gather: row to[i] of out is row from[i] of in,
- * rounded to out's type. A negative `from` gives zeros, a negative `to` nothing.
+ * rounded to out's type. A negative `from` gives zeros, a negative `to` leaves
+ * the row out.
  */
 #ifndef SPT_GATHER_H
 #define SPT_GATHER_H

@@ -9,7 +9,10 @@
 typedef enum dim {
     DIM_ONE,
     DIM_VOCAB,
+    DIM_TOKENS,
     DIM_HIDDEN,
+    DIM_IN,
+    DIM_TAPS,
     DIM_FFN,
     DIM_HEAD_DIM,
     DIM_Q_WIDTH,
@@ -20,10 +23,12 @@ typedef enum per { PER_MODEL, PER_LAYER } per;
 
 typedef enum when {
     WHEN_ALWAYS,
+    WHEN_EMBED,
     WHEN_HEAD,
     WHEN_BIAS,
     WHEN_QK_NORM,
     WHEN_POST_NORMS,
+    WHEN_TAPS,
 } when;
 
 static const struct role_row {
@@ -40,10 +45,14 @@ static const struct role_row {
 
 static uint64_t size_of(const spt_model_config *c, dim d)
 {
+    uint64_t hidden = (uint64_t)c->hidden, taps = (uint64_t)c->head.taps;
     const uint64_t sizes[] = {
         [DIM_ONE] = 1,
         [DIM_VOCAB] = (uint64_t)c->vocab,
-        [DIM_HIDDEN] = (uint64_t)c->hidden,
+        [DIM_TOKENS] = (uint64_t)(taps ? c->head.target_vocab : c->vocab),
+        [DIM_HIDDEN] = hidden,
+        [DIM_IN] = taps ? 2 * hidden : hidden,
+        [DIM_TAPS] = taps * (uint64_t)c->head.target_hidden,
         [DIM_FFN] = (uint64_t)c->ffn,
         [DIM_HEAD_DIM] = (uint64_t)c->head_dim,
         [DIM_Q_WIDTH] = (uint64_t)c->q_heads * (uint64_t)c->head_dim,
@@ -56,16 +65,38 @@ static bool wanted(const spt_model_config *c, when w)
 {
     const bool rows[] = {
         [WHEN_ALWAYS] = true,
+        [WHEN_EMBED] = !c->head.taps || c->head.own_embed,
         [WHEN_HEAD] = !c->tied_head,
         [WHEN_BIAS] = c->attn_bias,
         [WHEN_QK_NORM] = c->qk_norm,
         [WHEN_POST_NORMS] = c->post_norms,
+        [WHEN_TAPS] = c->head.taps > 0,
     };
     return rows[w];
 }
 
+enum { NAME_ROOM = 96 };
+
+/* The name of a head's tensor in published way `way`; false: there are not so
+   many ways. */
+static bool head_name(spt_role role, int way, char name[NAME_ROOM])
+{
+    static const char *const before[][4] = {
+        [PER_MODEL] = {"", "model."},
+        [PER_LAYER] = {"midlayer.", "layers.0.", "model.layers.0."},
+    };
+    static const char own[] = "model.";
+    const struct role_row *row = &roles[role];
+    const char *tail = row->hf, *prefix = before[row->per][way];
+    if (strncmp(tail, own, sizeof own - 1) == 0)
+        tail += sizeof own - 1;
+    if (prefix)
+        snprintf(name, NAME_ROOM, "%s%s", prefix, tail);
+    return prefix;
+}
+
 static void role_name(const spt_model *model, spt_role role, int layer,
-                      char name[96])
+                      char name[NAME_ROOM])
 {
     const struct role_row *row = &roles[role];
     bool hf = model->folder != NULL;
@@ -73,10 +104,10 @@ static void role_name(const spt_model *model, spt_role role, int layer,
                        : model->config.post_norms ? row->hf_post
                                                   : row->hf;
     if (row->per == PER_MODEL)
-        snprintf(name, 96, "%s", tail);
+        snprintf(name, NAME_ROOM, "%s", tail);
     else
-        snprintf(name, 96, hf ? "model.layers.%d.%s" : "blk.%d.%s", layer,
-                 tail);
+        snprintf(name, NAME_ROOM, hf ? "model.layers.%d.%s" : "blk.%d.%s",
+                 layer, tail);
 }
 
 static int by_name(const void *a, const void *b)
@@ -85,13 +116,35 @@ static int by_name(const void *a, const void *b)
                             ((const file_tensor *)b)->name);
 }
 
-static file_tensor *find(const spt_model *model, const char *name)
+file_tensor *spt_model_find(const spt_model *model, const char *name)
 {
     file_tensor wanted_one = {.name = {name, strlen(name)}};
     return model->file_count
                ? bsearch(&wanted_one, model->files, model->file_count,
                          sizeof wanted_one, by_name)
                : NULL;
+}
+
+/* The tensor of a role and its name; NULL: the name that is expected. */
+static file_tensor *find_role(const spt_model *model, spt_role role, int layer,
+                              char name[NAME_ROOM])
+{
+    file_tensor *t = NULL;
+    if (!model->config.head.taps) {
+        role_name(model, role, layer, name);
+        return spt_model_find(model, name);
+    }
+    for (int way = 0; !t && head_name(role, way, name); way++)
+        t = spt_model_find(model, name);
+    if (!t)
+        head_name(role, 0, name);
+    return t;
+}
+
+bool spt_model_has(const spt_model *model, spt_role role)
+{
+    char name[NAME_ROOM];
+    return find_role(model, role, 0, name) != NULL;
 }
 
 static spt_status check_shape(const spt_model *model, const file_tensor *t,
@@ -120,9 +173,8 @@ static spt_status assign(spt_model *model, spt_role role, int layer,
                          spt_tensor *out, spt_error *err)
 {
     const spt_model_config *c = &model->config;
-    char name[96];
-    role_name(model, role, layer, name);
-    file_tensor *t = find(model, name);
+    char name[NAME_ROOM];
+    file_tensor *t = find_role(model, role, layer, name);
     if (!t)
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: tensor %s is missing (architecture %s)",
@@ -150,9 +202,9 @@ static spt_status assign(spt_model *model, spt_role role, int layer,
 static spt_status settle_vocab(spt_model *model, spt_error *err)
 {
     spt_model_config *c = &model->config;
-    char name[96];
+    char name[NAME_ROOM];
     role_name(model, SPT_ROLE_TOKEN_EMBED, 0, name);
-    const file_tensor *embed = find(model, name);
+    const file_tensor *embed = spt_model_find(model, name);
     if (embed && embed->rows > (1 << 24))
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: tensor %s has %" PRIu64 " rows, expected at most "
@@ -161,7 +213,7 @@ static spt_status settle_vocab(spt_model *model, spt_error *err)
     if (embed && !c->vocab)
         c->vocab = (int)embed->rows;
     role_name(model, SPT_ROLE_OUTPUT, 0, name);
-    file_tensor *head = find(model, name);
+    file_tensor *head = spt_model_find(model, name);
     if (!model->folder)
         c->tied_head = !head;
     else if (head && c->tied_head)
@@ -197,7 +249,8 @@ spt_status spt_model_assign(spt_model *model, spt_error *err)
 {
     const spt_model_config *c = &model->config;
     SPT_TRY(sort_files(model, err));
-    SPT_TRY(settle_vocab(model, err));
+    SPT_TRY(c->head.taps ? spt_model_head_tensors(model, err)
+                         : settle_vocab(model, err));
     model->layers = spt_arena_alloc(
         &model->arena, (size_t)c->layers * SPT_ROLES, sizeof *model->layers);
     if (!model->layers)

@@ -28,6 +28,31 @@ typedef enum spt_activation {
 } spt_activation;
 
 /*
+ * A head: a drafter of one layer that reads what another model, its target,
+ * has in its residual after some layers. EAGLE-3 takes a row of features g and
+ * the token that follows its position:
+ *
+ *   g = FC [x after layer[0]; x after layer[1]; ...]      of the target
+ *   h = [norm(TOKEN_EMBED[id], ATTN_NORM); norm(g, HIDDEN_NORM)]
+ *   x = norm_residual ? norm(g, HIDDEN_NORM) : g
+ *
+ * and goes on as a layer does at h = norm(x, ATTN_NORM). Where no row of the
+ * target is there, x after the layer is the next g.
+ */
+enum { SPT_TAPS_MAX = 8 };
+
+typedef struct spt_head {
+    int taps; /* layers of the target that are read; 0: this is no head */
+    int layer[SPT_TAPS_MAX]; /* (taps) ascending, 0 = the first */
+    bool told; /* the file names them; else layer is not set */
+    bool norm_residual;
+    bool own_embed; /* else TOKEN_EMBED is the target's */
+    int target_hidden, target_vocab;
+    const int32_t *to_target; /* (vocab) ids of its tokens, all different;
+                                 NULL: the same */
+} spt_head;
+
+/*
  * Rows go through a layer like this, x being the fp32 residual:
  *
  *   h = norm(x, ATTN_NORM)
@@ -45,7 +70,7 @@ typedef enum spt_activation {
  * logits = softcap(OUTPUT norm(x, OUTPUT_NORM)).
  */
 typedef struct spt_model_config {
-    char architecture[32]; /* llama, qwen2, qwen3, gemma3 */
+    char architecture[32]; /* llama, qwen2, qwen3, gemma3, eagle3 */
     char name[96]; /* of the model, as the file has it; or the file's */
     int layers, hidden, ffn;
     int q_heads, kv_heads, head_dim;
@@ -63,6 +88,7 @@ typedef struct spt_model_config {
     int window_period; /* layer l is without window when l % period is
                           period - 1; 0 = every layer has the window */
     spt_rope rope;
+    spt_head head;
 } spt_model_config;
 
 /* A matrix as stored: row r is `cols` weights from r * row_bytes on. */

@@ -261,11 +261,19 @@ static spt_status refuse_others(const spt_model *model, const cJSON *config,
 spt_status spt_model_hf_config(spt_model *model, const cJSON *config,
                                spt_error *err)
 {
-    spt_model_config *c = &model->config;
     if (!cJSON_IsObject(config))
         return spt_fail(err, SPT_E_FORMAT, "%s: expected a JSON object",
                         model->path);
+    if (spt_model_is_head(config))
+        return spt_model_head_config(model, config, err);
     SPT_TRY(find_arch(model, config, err));
+    return spt_model_hf_body(model, config, err);
+}
+
+spt_status spt_model_hf_body(spt_model *model, const cJSON *config,
+                             spt_error *err)
+{
+    spt_model_config *c = &model->config;
     bool gemma = strcmp(model->arch->name, "gemma3") == 0;
     c->rope = (spt_rope){.layout = SPT_ROPE_HALVES,
                          .theta = gemma ? 1e6 : 1e4,

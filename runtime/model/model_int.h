@@ -55,6 +55,17 @@ spt_status spt_model_gguf_tensors(spt_model *model, spt_error *err);
 spt_status spt_model_hf_config(spt_model *model, const cJSON *config,
                                spt_error *err);
 
+/* A config.json of transformers whose architecture is known. */
+spt_status spt_model_hf_body(spt_model *model, const cJSON *config,
+                             spt_error *err);
+
+/* model_head.c: whether a config.json is a head's; its config; what its
+   tensors say beside it, when they are sorted. */
+bool spt_model_is_head(const cJSON *config);
+spt_status spt_model_head_config(spt_model *model, const cJSON *config,
+                                 spt_error *err);
+spt_status spt_model_head_tensors(spt_model *model, spt_error *err);
+
 /* Fills a model whose path is a folder. */
 spt_status spt_model_open_folder(spt_model *model, spt_error *err);
 
@@ -64,6 +75,11 @@ spt_status spt_model_config_finish(spt_model *model, spt_error *err);
 /* Gives every tensor of the file its role; a missing one, one of a wrong
    shape or type, and one that the architecture doesn't use are refused. */
 spt_status spt_model_assign(spt_model *model, spt_error *err);
+
+/* A tensor of the files by name, or NULL; whether layer 0 or the model has one
+   of that role. The files are sorted. */
+file_tensor *spt_model_find(const spt_model *model, const char *name);
+bool spt_model_has(const spt_model *model, spt_role role);
 
 /* Divisors of frequencies as llama 3 scales them (dim/2; the arena's). */
 spt_status spt_model_llama3_factors(spt_model *model, double low, double high,
