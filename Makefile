@@ -175,7 +175,9 @@ $(BUILD)/tests/%: %.c $(LIBS) $(BUILD)/flags
 	@mkdir -p $(dir $@)
 	$(Q)$(COMPILE) -MT $@ -MF $@.d -Itests -o $@ $< $(LIBS) $(TUNER_LIBS)
 
-$(BUILD)/tests/test_dropin: $(BUILD)/sim/libcuda.so.1
+# What they open while they run.
+$(BUILD)/tests/test_dropin: | $(BUILD)/sim/libcuda.so.1
+$(BUILD)/tests/test_engine_pack: | $(BUILD)/libspectune-slim.so
 
 # Without libFuzzer an entry point gets a main that replays a corpus.
 ifeq ($(CONFIG),fuzz)
@@ -210,13 +212,13 @@ run: deps
 test: deps
 	@.ci/deps.sh models
 	@$(MAKE) -j$(JOBS) --no-print-directory all unit
-	@BUILD=$(BUILD) tests/run
+	@BUILT=1 BUILD=$(BUILD) tests/run
 
 ## long: the whole of those tests that `make test` runs a part of
 long: deps
 	@.ci/deps.sh models
 	@$(MAKE) -j$(JOBS) --no-print-directory all unit
-	@TEST_LONG=1 BUILD=$(BUILD) tests/run engine_bits hidden_states soak kill
+	@BUILT=1 TEST_LONG=1 BUILD=$(BUILD) tests/run engine_bits hidden_states soak kill
 
 ## unit: build the test programs
 unit: $(UNIT) $(FUZZ) $(BUILD)/spectune $(BUILD)/libspectune-slim.so
