@@ -20,8 +20,35 @@ refused "broken JSON" 2 "--speculative-config:1:" \
     run -m x -p x --speculative-config '{"method": '
 refused "an unknown field of it" 2 "mehtod" \
     run -m x -p x --speculative-config '{"mehtod": "ngram"}'
-refused "a method without drafts of that name" 2 "expected none, ngram" \
-    run -m x -p x --speculative-config '{"method": "eagle"}'
+for method in eagle3 medusa mtp deepseek_mtp suffix dflash dspark custom_class; do
+    refused "vLLM's method $method is not run" 2 "expected none, ngram or model" \
+        run -m x -p x --speculative-config "{\"method\": \"$method\"}"
+done
+for field in '"draft_tensor_parallel_size": 2' '"parallel_drafting": true' \
+    '"quantization": "fp8"' '"synthetic_acceptance_length": 2'; do
+    refused "vLLM's $field is refused" 2 "is not here" \
+        run -m x -p x --speculative-config "{$field}"
+done
+refused "more drafts than there can be" 2 "num_speculative_tokens: expected" \
+    run -m x -p x --speculative-config '{"num_speculative_tokens": 32}'
+refused "a shortest match above the longest" 2 "at most --ngram-max, 3" \
+    run -m x -p x --speculative-config '{"method": "ngram",
+        "prompt_lookup_min": 4, "prompt_lookup_max": 3}'
+refused "an option that would change the text" 2 "-ctk: is not here" \
+    run -m x -p x -ctk q8_0
+
+# Every published field, as vLLM would take it, and the flags of a common line.
+try run -m "$TMP/none.gguf" -p x -ngl 99 -t 8 -b 2048 -ub 512 --no-mmap -fa on \
+    --draft-max 8 --draft-min 1 --draft-p-min 0.7 --color auto \
+    --speculative-config '{"method": "ngram_gpu", "num_speculative_tokens": 4,
+        "prompt_lookup_max": 4, "prompt_lookup_min": null,
+        "draft_tensor_parallel_size": 1, "max_model_len": 2048,
+        "quantization": null, "parallel_drafting": false,
+        "disable_by_batch_size": 8, "rejection_sample_method": "standard"}'
+is "a line of llama.cpp and vLLM gets as far as its model" \
+    "$(tail -1 <<<"$err")" \
+    "spectune run: $TMP/none.gguf: cannot read: No such file or directory"
+is "each thing left aside has a line" "$(grep -c 'is left aside: ' <<<"$err")" 10
 echo "not a model" >"$TMP/text.gguf"
 refused "a file that is no model" 1 "text.gguf" run -m "$TMP/text.gguf" -p x
 

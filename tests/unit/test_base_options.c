@@ -1,4 +1,5 @@
 #include "check.h"
+#include "foreign.h"
 #include "options.h"
 
 typedef struct values {
@@ -8,6 +9,7 @@ typedef struct values {
     double softcap;
     spt_ints contexts;
     spt_texts drafters;
+    bool color;
 } values;
 
 static spt_error err;
@@ -27,6 +29,8 @@ static spt_status parse(values *v, char **argv)
          1e9},
         {"drafter", 0, SPT_OPTION_TEXTS, &v->drafters, "LIST", "drafters", 0,
          0},
+        {"color", 0, SPT_OPTION_SWITCH, &v->color, "[on|off|auto]", "colour", 0,
+         0},
     };
     const spt_usage usage = {
         .command = "spectune x",
@@ -35,6 +39,7 @@ static spt_status parse(values *v, char **argv)
         .summary = "Tests.",
         .options = options,
         .count = sizeof options / sizeof *options,
+        .foreign = true,
     };
     int argc = 0;
     while (argv[argc])
@@ -68,6 +73,41 @@ static void test_values(void)
     CHECK_TEXT(operands.values[0], "--json", "operand after --");
     CHECK_OK(parse(&v, ARGV("--help", "--nonsense")), &err, "--help wins");
     CHECK(help, "help was asked for");
+}
+
+static void test_switches(void)
+{
+    values v = {.color = false};
+    CHECK_OK(parse(&v, ARGV("--color", "file")), &err, "a switch alone");
+    CHECK(v.color && operands.count == 1, "is on, the operand is no value");
+    CHECK_OK(parse(&v, ARGV("--color", "off")), &err, "with a value");
+    CHECK(!v.color && operands.count == 0, "it is off");
+    CHECK_OK(parse(&v, ARGV("--color=1", "--color=true")), &err, "behind =");
+    CHECK(v.color, "it is on");
+    CHECK_INT(parse(&v, ARGV("--color=red")), SPT_E_USAGE, "no such value");
+}
+
+/* Own options go before foreign ones; values are never names. */
+static void test_foreign(void)
+{
+    size_t count;
+    const spt_foreign *rows = spt_foreign_rows(&count);
+    values v = {.batch = 1};
+    CHECK_OK(parse(&v, ARGV("-ngl", "99", "--no-mmap", "--batch", "4", "-fa",
+                            "on", "-fa", "--arch", "--no-mmap", "file")),
+             &err, "what changes no text is left aside");
+    CHECK(v.batch == 4 && operands.count == 1 &&
+              strcmp(v.arch, "--no-mmap") == 0,
+          "with its value, and nothing else is");
+    CHECK_OK(parse(&v, ARGV("--max-model-len=4K", "-ngl=3")), &err,
+             "another name of an option, values behind =");
+    CHECK(v.contexts.count == 1 && v.contexts.values[0] == 4096, "is read");
+    CHECK_INT(parse(&v, ARGV("-ctk", "q8_0")), SPT_E_USAGE, "refused");
+    CHECK_HAS(err.text, "-ctk: is not here: KV has", "with what does it");
+    CHECK_INT(parse(&v, ARGV("-np", "3")), SPT_E_USAGE, "not of this command");
+    for (size_t i = 0; i < count; i++)
+        CHECK(spt_foreign_find(rows[i].name, strlen(rows[i].name)) == &rows[i],
+              "%s is there once", rows[i].name);
 }
 
 static void test_refusals(void)
@@ -119,6 +159,8 @@ static void test_heads(void)
 int main(void)
 {
     test_values();
+    test_switches();
+    test_foreign();
     test_refusals();
     test_heads();
     return check_done();

@@ -1,5 +1,4 @@
 #include "options.h"
-#include "progress.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,6 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "foreign.h"
+#include "progress.h"
 
 static spt_status refuse(spt_error *err, const spt_option *option,
                          const char *text, const char *expected)
@@ -90,6 +93,19 @@ static spt_status read_seed(const spt_option *option, const char *text,
         return refuse(err, option, text,
                       "an integer from 0 to 18446744073709551615");
     *(uint64_t *)option->value = value;
+    return SPT_OK;
+}
+
+static spt_status read_switch(const spt_option *option, const char *text,
+                              spt_error *err)
+{
+    if (!spt_foreign_switch(text))
+        return refuse(err, option, text, "on, off or auto");
+    bool is_auto = strcmp(text, "auto") == 0;
+    *(bool *)option->value = is_auto ? isatty(STDOUT_FILENO)
+                                     : strcmp(text, "off") != 0 &&
+                                           strcmp(text, "false") != 0 &&
+                                           strcmp(text, "0") != 0;
     return SPT_OK;
 }
 
@@ -250,24 +266,50 @@ static spt_status unknown(const spt_usage *usage, const char *text,
                     (int)length, text, usage->command);
 }
 
-/* Reads the option at argv[*i]; *i moves past a separate value. */
-static spt_status parse_one(const spt_usage *usage, int argc, char **argv,
-                            int *i, spt_error *err)
+/* The option that text names, by its name or letter; *length: of the name. */
+static const spt_option *find_own(const spt_usage *usage, const char *text,
+                                  size_t *length)
+{
+    if (text[1] == '-') {
+        *length = strcspn(text, "=");
+        return find_long(usage, text + 2, *length - 2);
+    }
+    *length = 2;
+    return find_letter(usage, text[1]);
+}
+
+/* What other engines call so; NULL when an own option goes first. */
+static const spt_foreign *find_foreign(const spt_usage *usage, const char *text)
+{
+    size_t whole = strcspn(text, "="), length;
+    const spt_option *own = find_own(usage, text, &length);
+    if (!usage->foreign || (own && length == whole))
+        return NULL;
+    return spt_foreign_find(text, whole);
+}
+
+/* Leaves the option at argv[*i] aside, with its value. */
+static void pass_over(const spt_usage *usage, const spt_foreign *foreign,
+                      int argc, char **argv, int *i)
+{
+    const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
+    fprintf(stderr, "%s: %s is left aside: %s\n", usage->command, foreign->name,
+            foreign->text);
+    if (strchr(argv[*i], '=') || !next)
+        return;
+    if (foreign->does == SPT_FOREIGN_ASIDE1 ||
+        (foreign->does == SPT_FOREIGN_ASIDE2 && spt_foreign_switch(next)))
+        ++*i;
+}
+
+/* Takes the value of the option at argv[*i], behind `length` bytes of name or
+   a separate one, past which *i moves. */
+static spt_status take_value(const spt_option *option, size_t length, int argc,
+                             char **argv, int *i, spt_error *err)
 {
     const char *text = argv[*i], *value = NULL;
-    const spt_option *option;
-    if (text[1] == '-') {
-        size_t length = strcspn(text + 2, "=");
-        option = find_long(usage, text + 2, length);
-        if (text[2 + length] == '=')
-            value = text + 2 + length + 1;
-    } else {
-        option = find_letter(usage, text[1]);
-        if (text[2])
-            value = text + 2;
-    }
-    if (!option)
-        return unknown(usage, text, err);
+    if (text[length])
+        value = text + length + (text[length] == '=' && length > 2);
     if (option->kind == SPT_OPTION_FLAG) {
         if (value)
             return spt_fail(err, SPT_E_USAGE, "--%s: takes no value",
@@ -275,14 +317,44 @@ static spt_status parse_one(const spt_usage *usage, int argc, char **argv,
         *(bool *)option->value = true;
         return SPT_OK;
     }
+    const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
+    if (!value && option->kind == SPT_OPTION_SWITCH) {
+        bool given = next && spt_foreign_switch(next);
+        *i += given;
+        value = given ? next : "on";
+    }
     if (!value) {
-        if (*i + 1 >= argc)
+        if (!next)
             return spt_fail(err, SPT_E_USAGE,
                             "--%s: value is missing, expected %s", option->name,
                             option->argument);
         value = argv[++*i];
     }
     return readers[option->kind](option, value, err);
+}
+
+/* Reads the option at argv[*i]; *i moves past a separate value. */
+static spt_status parse_one(const spt_usage *usage, int argc, char **argv,
+                            int *i, spt_error *err)
+{
+    const char *text = argv[*i];
+    size_t length;
+    const spt_option *option = find_own(usage, text, &length);
+    const spt_foreign *foreign = find_foreign(usage, text);
+    if (foreign && foreign->does == SPT_FOREIGN_REFUSED)
+        return spt_fail(err, SPT_E_USAGE, "%s: is not here: %s", foreign->name,
+                        foreign->text);
+    if (foreign && foreign->does != SPT_FOREIGN_SAME) {
+        pass_over(usage, foreign, argc, argv, i);
+        return SPT_OK;
+    }
+    if (foreign) {
+        option = find_long(usage, foreign->text, strlen(foreign->text));
+        length = strlen(foreign->name);
+    }
+    if (!option)
+        return unknown(usage, text, err);
+    return take_value(option, length, argc, argv, i, err);
 }
 
 spt_status spt_options_parse(const spt_usage *usage, int argc, char **argv,
@@ -411,13 +483,13 @@ int spt_exit_error(const char *command, const spt_error *err)
 int spt_exit_usage(const char *command, const char *fmt, ...)
 {
     va_list args;
-    fflush(stdout);
-    fprintf(stderr, "%s: ", command);
+    char text[512];
+    spt_error err;
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    fputc('\n', stderr);
-    return 2;
+    spt_fail(&err, SPT_E_USAGE, "%s", text);
+    return spt_exit_error(command, &err);
 }
 
 spt_status spt_parse_heads(const char *text, int *q_heads, int *kv_heads,

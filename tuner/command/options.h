@@ -74,6 +74,7 @@ typedef struct spt_usage {
     const spt_option *options;
     int count;
     const char *epilogue; /* text after the options, or NULL */
+    bool foreign; /* other engines' spellings are understood: foreign.h */
 } spt_usage;
 
 /*
@@ -84,7 +85,10 @@ typedef struct spt_usage {
 int spt_options(const spt_usage *usage, int argc, char **argv,
                 spt_texts *operands);
 
-/* The same without printing; SPT_E_USAGE with the line in err. */
+/*
+ * The same with the line in err, SPT_E_USAGE. On standard error there is only
+ * what is said of foreign options that are left aside.
+ */
 spt_status spt_options_parse(const spt_usage *usage, int argc, char **argv,
                              spt_texts *operands, bool *help, spt_error *err);
 

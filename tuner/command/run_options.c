@@ -1,105 +1,10 @@
 #include "run_options.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cache.h"
-#include "json.h"
-
-/* Names of llama.cpp that are none of ours, and what they mean here. */
-static const struct {
-    const char *theirs, *ours;
-} aliases[] = {
-    {"-md", "--model-draft"},          {"--spec-draft-model", "--model-draft"},
-    {"--draft", "--draft-length"},     {"--draft-n", "--draft-length"},
-    {"--draft-max", "--draft-length"}, {"--spec-draft-n-max", "--draft-length"},
-    {"--n-predict", "--predict"},      {"--ctx-size", "--context"},
-    {"--temperature", "--temp"},       {"--repeat-last-n", "--penalty-tokens"},
-    {"--reverse-prompt", "--stop"},
-};
-
-static char *our_name(char *argument)
-{
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
-        if (strcmp(argument, aliases[i].theirs) == 0)
-            return (char *)(uintptr_t)aliases[i].ours;
-    return argument;
-}
-
-/* Methods by their names here, in llama.cpp and in vLLM. */
-static const struct {
-    const char *name;
-    spt_draft_method method;
-} methods[] = {
-    {"none", SPT_DRAFT_NONE},          {"ngram", SPT_DRAFT_NGRAM},
-    {"ngram-simple", SPT_DRAFT_NGRAM}, {"model", SPT_DRAFT_MODEL},
-    {"draft-simple", SPT_DRAFT_MODEL}, {"draft_model", SPT_DRAFT_MODEL},
-};
-
-static spt_status find_method(const char *name, spt_draft_method *method,
-                              spt_error *err)
-{
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (strcmp(name, methods[i].name) == 0) {
-            *method = methods[i].method;
-            return SPT_OK;
-        }
-    return spt_fail(err, SPT_E_USAGE,
-                    "--spec-type: '%.40s' is not valid, expected none, ngram "
-                    "or model",
-                    name);
-}
-
-static spt_status whole(const cJSON *root, const char *field, int64_t *out,
-                        spt_error *err)
-{
-    if (!spt_json_has(root, field))
-        return SPT_OK;
-    return spt_json_int(root, "--speculative-config", field, 1, 1024, out, err);
-}
-
-static spt_status speculative(spt_run_options *o, const cJSON *root,
-                              spt_error *err)
-{
-    const char *where = "--speculative-config", *method = NULL, *model = NULL;
-    spt_draft_options *draft = &o->engine.draft;
-    SPT_TRY(spt_json_only(root, where,
-                          "method model num_speculative_tokens "
-                          "prompt_lookup_min prompt_lookup_max",
-                          err));
-    if (spt_json_has(root, "model")) {
-        SPT_TRY(spt_json_text(root, where, "model", &model, err));
-        if (strlen(model) >= sizeof o->draft_model)
-            return spt_fail(err, SPT_E_USAGE, "%s: model: the path is too long",
-                            where);
-        strcpy(o->draft_model, model);
-        draft->model = o->draft_model;
-        draft->method = SPT_DRAFT_MODEL;
-    }
-    if (spt_json_has(root, "method")) {
-        SPT_TRY(spt_json_text(root, where, "method", &method, err));
-        SPT_TRY(find_method(method, &draft->method, err));
-    }
-    SPT_TRY(whole(root, "num_speculative_tokens", &o->draft_length, err));
-    SPT_TRY(whole(root, "prompt_lookup_min", &o->min_match, err));
-    return whole(root, "prompt_lookup_max", &o->max_match, err);
-}
-
-spt_status spt_run_speculative(spt_run_options *o, const char *json,
-                               spt_error *err)
-{
-    cJSON *root = NULL;
-    spt_status status =
-        spt_json_parse(json, strlen(json), "--speculative-config", &root, err);
-    if (status == SPT_OK)
-        status = speculative(o, root, err);
-    cJSON_Delete(root);
-    if (status == SPT_E_FORMAT)
-        status = err->status = SPT_E_USAGE;
-    return status;
-}
 
 static spt_status set_draft(spt_run_options *o, spt_error *err)
 {
@@ -107,17 +12,17 @@ static spt_status set_draft(spt_run_options *o, spt_error *err)
     if (draft->model && !o->method)
         draft->method = SPT_DRAFT_MODEL;
     if (o->method)
-        SPT_TRY(find_method(o->method, &draft->method, err));
+        SPT_TRY(spt_run_method("--spec-type", o->method, &draft->method, err));
     if (o->speculative)
         SPT_TRY(spt_run_speculative(o, o->speculative, err));
     if (draft->method == SPT_DRAFT_MODEL && !draft->model)
         return spt_fail(err, SPT_E_USAGE,
                         "--model-draft: is missing, expected the draft model's "
                         "file");
-    if (o->draft_length > SPT_DRAFT_LENGTH_MAX)
+    if (o->min_match && o->max_match && o->min_match > o->max_match)
         return spt_fail(err, SPT_E_USAGE,
-                        "--draft-length: %d, expected at most %d",
-                        (int)o->draft_length, SPT_DRAFT_LENGTH_MAX);
+                        "--ngram-min: %d, expected at most --ngram-max, %d",
+                        (int)o->min_match, (int)o->max_match);
     draft->min_match = (int)o->min_match;
     draft->max_match = (int)o->max_match;
     draft->branches = (int)o->branches;
@@ -261,9 +166,9 @@ static size_t draft_rows(spt_run_options *o, spt_option *to, size_t n)
          "ones: beside the pack's profile, or in the cache)",
          0, 0},
         {"ngram-min", 0, SPT_OPTION_INT, &o->min_match, "N",
-         "shortest match of n-gram drafts (2)", 1, 64},
+         "shortest match of n-gram drafts (2)", 1, SPT_RUN_MATCH_MAX},
         {"ngram-max", 0, SPT_OPTION_INT, &o->max_match, "N",
-         "longest match of n-gram drafts (8)", 1, 64},
+         "longest match of n-gram drafts (8)", 1, SPT_RUN_MATCH_MAX},
         {"speculative-config", 0, SPT_OPTION_TEXT, &o->speculative, "JSON",
          "the drafter as vLLM writes it", 0, 0},
         {"accept", 0, SPT_OPTION_CHOICE, &o->accept, "match|rejection",
@@ -329,13 +234,18 @@ static size_t device_rows(spt_run_options *o, spt_option *to, size_t n)
 static size_t output_rows(spt_run_options *o, spt_option *to, size_t n)
 {
     const spt_option rows[] = {
-        {"color", 0, SPT_OPTION_FLAG, &o->color, NULL,
+        {"color", 0, SPT_OPTION_SWITCH, &o->color, "[on|off|auto]",
          "mark accepted drafts in green", 0, 0},
         {"json", 0, SPT_OPTION_FLAG, &o->json, NULL,
          "print one JSON object instead of the text", 0, 0},
     };
     return ADD(rows);
 }
+
+static const char other_names[] =
+    "Options as llama.cpp, vLLM and SGLang spell them are understood where "
+    "there is such a thing here; those that change no text are left aside, and "
+    "the others refused, with a line that says why.";
 
 static int parse(spt_run_options *o, int argc, char **argv)
 {
@@ -353,6 +263,8 @@ static int parse(spt_run_options *o, int argc, char **argv)
                    "to standard output, all else to standard error.",
         .options = options,
         .count = (int)n,
+        .epilogue = other_names,
+        .foreign = true,
     };
     return spt_options(&usage, argc, argv, NULL);
 }
@@ -376,6 +288,8 @@ static int parse_serve(spt_run_options *o, const spt_option *own, size_t count,
                    "refused; fields that nobody knows are left aside.",
         .options = options,
         .count = (int)n,
+        .epilogue = other_names,
+        .foreign = true,
     };
     return spt_options(&usage, argc, argv, NULL);
 }
@@ -384,11 +298,6 @@ static int read_options(spt_run_options *o, const spt_option *own, size_t count,
                         int argc, char **argv)
 {
     spt_error err = {0};
-    char **ours = calloc((size_t)argc + 1, sizeof *ours);
-    if (!ours)
-        return 1;
-    for (int i = 0; i < argc; i++)
-        ours[i] = our_name(argv[i]);
     *o = (spt_run_options){.device = "auto",
                            .dtype = "auto",
                            .accept = "match",
@@ -396,8 +305,7 @@ static int read_options(spt_run_options *o, const spt_option *own, size_t count,
                            .draft_length = -1};
     o->serves = own != NULL;
     int status =
-        own ? parse_serve(o, own, count, argc, ours) : parse(o, argc, ours);
-    free(ours);
+        own ? parse_serve(o, own, count, argc, argv) : parse(o, argc, argv);
     if (status >= 0)
         return status;
     if (finish(o, &err) != SPT_OK)

@@ -7,6 +7,9 @@
 
 #include "options.h"
 
+/* Tokens of an n-gram match, at most. */
+enum { SPT_RUN_MATCH_MAX = 64 };
+
 typedef struct spt_run_options {
     spt_engine_options engine;
     spt_session_options session;
@@ -35,6 +38,11 @@ int spt_run_options_read(spt_run_options *options, int argc, char **argv);
    the command's own rows. */
 int spt_serve_options_read(spt_run_options *options, const spt_option *own,
                            size_t count, int argc, char **argv);
+
+/* The method of that name, here or in llama.cpp or vLLM; where: the option that
+   the error names. */
+spt_status spt_run_method(const char *where, const char *name,
+                          spt_draft_method *method, spt_error *err);
 
 /* What vLLM's JSON says, into engine and draft length; SPT_E_USAGE. */
 spt_status spt_run_speculative(spt_run_options *options, const char *json,
