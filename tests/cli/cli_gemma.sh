@@ -32,6 +32,27 @@ has "sensibly" "$text" " eight, nine, ten"
 ok "in fewer steps"
 same "sampled" -p "Der alte Mann ging  langsam den Fluss entlang und" \
     --temp 0.8 --seed 3
+
+# A pack for both of them: a program far from templates and compiler writes the
+# same with it.
+job=(-m "$PWD/$draft" -md "$PWD/$model" -c 64 -n 6 --draft-length 3 --device sim
+    --json -p "Count: one, two, three, one, two,")
+try run "${job[@]}"
+tokens=$(query 'table.concat(d.tokens, " ")')
+try pack make --arch sm90 --device sim -m "$draft" -md "$model" -o "$TMP/pack"
+is "a pack for a model and its draft model" "$status" 0
+mkdir "$TMP/far"
+cp "$SPECTUNE" "$TMP/far/spectune"
+far() {
+    (cd "$TMP/far" && env -u SPECTUNE_HOME SPECTUNE_NVRTC=/none \
+        SPECTUNE="$TMP/far/spectune" SPECTUNE_CACHE="$TMP/far/cache" "$@")
+}
+far "$TMP/far/spectune" run "${job[@]}" --pack "$TMP/pack" --pack-only \
+    >"$TMP/out" 2>"$TMP/err"
+is "is all that the program needs" "$?" 0
+is "to write the same" "$(query 'table.concat(d.tokens, " ")')" "$tokens"
+has "with a line for each model" "$(cat "$TMP/err")" " of 30 kernels, 30 as PTX"
+
 refused "a chat with a model without a template" 1 "has no chat template" \
     run -m "$model" -p x --chat --device sim
 tap_done

@@ -62,5 +62,24 @@ try pack make --help
 is "and help names no default" "$(grep -c '(sm90)' <<<"$out")" 0
 refused "neither list nor model" 2 "--model" "${make[@]}"
 refused "both" 2 "--model" "${make[@]}" "$TMP/list.txt" -m "$TMP/none.gguf"
+refused "drafts without a model" 2 "expected --model" \
+    "${make[@]}" "$TMP/list.txt" -md "$TMP/none.gguf"
+refused "a kind of drafts that is none" 2 "--spec-type: 'magic'" \
+    "${make[@]}" -m x --spec-type magic
+refused "drafts of a model that is not named" 2 "go together" \
+    "${make[@]}" -m x --spec-type model
+
+# A place for no pack is refused before anything is read.
+touch "$TMP/file"
+mkdir "$TMP/full"
+touch "$TMP/full/other"
+for place in /dev/null /dev/null/pack "$TMP/file" "$TMP/file/pack" "$TMP/full" \
+    /proc/pack / . "$TMP/full/.." /proc/self/a/b/c; do
+    refused "no pack at $place" 1 ": " \
+        pack make --arch sm90 -o "$place" "$TMP/none.txt"
+    [ "${err#*none.txt}" = "$err" ]
+    ok "at once: $err"
+done
+is "and nothing is left there" "$(ls -A "$TMP/full")" other
 refused "no model" 1 "$TMP/none.gguf" "${make[@]}" -m "$TMP/none.gguf"
 tap_done

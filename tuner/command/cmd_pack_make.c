@@ -1,6 +1,6 @@
 /*
  * spectune pack make FILE -o DIR: a pack of the kernels that a text file
- * lists, "NAME name=value ..." a line, or that a model needs; each is proved
+ * lists, "NAME name=value ..." a line, or that models need; each is proved
  * first.
  */
 #include <stdio.h>
@@ -11,12 +11,16 @@
 #include "forward.h"
 #include "options.h"
 #include "pack_make.h"
+#include "pack_write.h"
+#include "progress.h"
+#include "run_options.h"
 #include "template.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 };
 
 typedef struct request {
-    const char *arch, *board_name, *device, *folder, *file, *model, *dtype;
+    const char *arch, *board_name, *device, *folder, *file, *dtype, *method;
+    spt_texts models, drafts; /* files of targets, of draft models */
     int64_t page_size;
     spt_buf text;
     spt_kernel_request *kernels;
@@ -82,24 +86,81 @@ static spt_dtype dtype_of(const request *r, const spt_model *model)
     return strcmp(r->dtype, "fp16") == 0 ? SPT_FP16 : SPT_BF16;
 }
 
-/* With all: an engine without trees or n-grams asks for a part of these. */
-static spt_status read_model(request *r, spt_error *err)
+/* Adds the kernels of one model; names of kernels are the library's. */
+static spt_status add_kernels(request *r, const spt_model *model,
+                              const spt_forward_limits *limits, spt_error *err)
 {
-    spt_forward_limits limits = {
-        .page_size = (int)r->page_size, .trees = true, .histories = 1};
+    spt_kernel_request *more;
+    size_t count;
+    SPT_TRY(spt_forward_kernels(model, limits, &more, &count, err));
+    spt_kernel_request *all =
+        spt_realloc(r->kernels, r->count + count, sizeof *all);
+    if (all) {
+        memcpy(all + r->count, more, count * sizeof *all);
+        r->kernels = all;
+        r->count = spt_kernel_requests_unique(all, r->count + count);
+    }
+    spt_free(more);
+    return all ? SPT_OK : spt_fail(err, SPT_E_MEMORY, "pack: out of memory");
+}
+
+/* Of a target: an engine with fewer kinds of drafts asks for a part of these.
+   *dtype: what its draft models run in, too. */
+static spt_status add_target(request *r, const char *path,
+                             spt_draft_method method, spt_dtype *dtype,
+                             spt_error *err)
+{
+    spt_forward_limits limits = {.page_size = (int)r->page_size,
+                                 .trees = method != SPT_DRAFT_NONE,
+                                 .histories = method == SPT_DRAFT_NGRAM};
     spt_model *model;
-    SPT_TRY(spt_model_open(&model, r->model, err));
-    limits.dtype = dtype_of(r, model);
-    spt_status status =
-        spt_forward_kernels(model, &limits, &r->kernels, &r->count, err);
+    SPT_TRY(spt_model_open(&model, path, err));
+    limits.dtype = *dtype = dtype_of(r, model);
+    spt_status status = add_kernels(r, model, &limits, err);
     spt_model_close(model);
     return status;
+}
+
+static spt_status add_draft(request *r, const char *path, const bool *dtypes,
+                            spt_error *err)
+{
+    spt_forward_limits limits = {.page_size = (int)r->page_size};
+    spt_status status = SPT_OK;
+    spt_model *model;
+    SPT_TRY(spt_model_open(&model, path, err));
+    for (int i = 0; i < 2 && status == SPT_OK; i++) {
+        limits.dtype = i ? SPT_FP16 : SPT_BF16;
+        if (dtypes[i])
+            status = add_kernels(r, model, &limits, err);
+    }
+    spt_model_close(model);
+    return status;
+}
+
+static spt_status read_models(request *r, spt_error *err)
+{
+    bool dtypes[2] = {false, false}; /* bf16, fp16: of any target */
+    spt_draft_method method = SPT_DRAFT_NGRAM;
+    if (r->method)
+        SPT_TRY(spt_run_method("--spec-type", r->method, &method, err));
+    if (r->method && !r->drafts.count != (method != SPT_DRAFT_MODEL))
+        return spt_fail(err, SPT_E_USAGE,
+                        "--spec-type: model and --model-draft go together");
+    for (int i = 0; i < r->models.count; i++) {
+        spt_dtype dtype;
+        SPT_TRY(add_target(r, r->models.values[i], method, &dtype, err));
+        dtypes[dtype == SPT_FP16] = true;
+    }
+    for (int i = 0; i < r->drafts.count; i++)
+        SPT_TRY(add_draft(r, r->drafts.values[i], dtypes, err));
+    return SPT_OK;
 }
 
 static void print_proof(void *user, const spt_built *built,
                         const spt_proof *proof)
 {
     (void)user;
+    spt_progress_clear();
     printf("%-4s  %s  registers %d  error %.2g of %.2g\n",
            proof->ok ? "ok" : "FAIL", built->kernel.symbol,
            built->image.registers, proof->max_error, proof->bound);
@@ -116,13 +177,29 @@ static spt_status make_on(request *r, spt_machine *machine, bool *all_ok,
                               .requests = r->kernels,
                               .count = r->count,
                               .folder = r->folder,
-                              .done = print_proof};
+                              .done = print_proof,
+                              .progress = spt_progress_compiling};
     SPT_TRY(spt_pack_make(&job, all_ok, err));
     if (*all_ok)
         printf("%s is written\n", r->folder);
     else
         printf("no pack is written: a proof failed\n");
     return SPT_OK;
+}
+
+static spt_status check_options(const request *r, spt_error *err)
+{
+    if (!r->folder)
+        return spt_fail(err, SPT_E_USAGE,
+                        "-o: expected the folder for the pack");
+    if (!r->models.count == !r->file)
+        return spt_fail(err, SPT_E_USAGE,
+                        "expected a file that lists kernels, or --model");
+    if (!r->models.count && (r->drafts.count || r->method))
+        return spt_fail(err, SPT_E_USAGE,
+                        "--model-draft, --spec-type: expected --model, whose "
+                        "drafts they are");
+    return spt_pack_check_folder(r->folder, err);
 }
 
 static spt_status make(request *r, bool *all_ok, spt_error *err)
@@ -132,15 +209,10 @@ static spt_status make(request *r, bool *all_ok, spt_error *err)
                                : strcmp(r->device, "gpu") == 0
                                    ? SPT_DEVICE_GPU
                                    : SPT_DEVICE_AUTO;
-    if (!r->folder)
-        return spt_fail(err, SPT_E_USAGE,
-                        "-o: expected the folder for the pack");
-    if (!r->model == !r->file)
-        return spt_fail(err, SPT_E_USAGE,
-                        "expected a file that lists kernels, or --model");
+    SPT_TRY(check_options(r, err));
     SPT_TRY(
         spt_builder_open(&r->builder, r->arch, r->board_name, &r->board, err));
-    SPT_TRY(r->model ? read_model(r, err) : read_file(r, err));
+    SPT_TRY(r->file ? read_file(r, err) : read_models(r, err));
     SPT_TRY(spt_machine_open(&r->board, choice, true, &machine, err));
     spt_status status = make_on(r, &machine, all_ok, err);
     spt_machine_close(&machine);
@@ -149,10 +221,16 @@ static spt_status make(request *r, bool *all_ok, spt_error *err)
 
 int spt_cmd_pack_make(int argc, char **argv)
 {
-    request r = {.device = "auto", .dtype = "auto", .page_size = 16};
+    static request r;
+    r = (request){.device = "auto", .dtype = "auto", .page_size = 16};
     const spt_option options[] = {
-        {"model", 'm', SPT_OPTION_TEXT, &r.model, "FILE",
-         "the kernels that an engine takes for this model", 0, 0},
+        {"model", 'm', SPT_OPTION_EACH, &r.models, "FILE",
+         "the kernels that an engine takes for this model; may be given again",
+         0, 0},
+        {"model-draft", 0, SPT_OPTION_EACH, &r.drafts, "FILE",
+         "and those of this draft model, also -md; may be given again", 0, 0},
+        {"spec-type", 0, SPT_OPTION_TEXT, &r.method, "none|ngram|model",
+         "those for this kind of drafts alone (all kinds)", 0, 0},
         {"dtype", 0, SPT_OPTION_CHOICE, &r.dtype, "auto|bf16|fp16",
          "type of a model's activations and KV (auto: as an engine takes it)",
          0, 0},
@@ -174,8 +252,9 @@ int spt_cmd_pack_make(int argc, char **argv)
         .max_operands = 1,
         .summary = "Builds and proves the kernels that FILE lists, one a line "
                    "as NAME NAME=VALUE... (spectune emit NAME --list shows "
-                   "the values), or those that a model needs, and writes a "
+                   "the values), or those that models need, and writes a "
                    "pack when all proofs are good.",
+        .foreign = true,
         .options = options,
         .count = sizeof options / sizeof *options,
     };

@@ -138,7 +138,8 @@ static spt_status build_all(maker *m, spt_error *err)
     const spt_builder *builder = m->job->builder;
     const spt_kernel_source source = {.gen = builder->gen,
                                       .compiler = builder->compiler,
-                                      .board = builder->board};
+                                      .board = builder->board,
+                                      .progress = m->job->progress};
     spt_kernel_made *made = spt_calloc(m->job->count, sizeof *made);
     if (!made)
         return spt_fail(err, SPT_E_MEMORY, "pack: out of memory");

@@ -17,6 +17,7 @@ typedef struct spt_pack_job {
     /* Called after each proof. */
     void (*done)(void *user, const spt_built *built, const spt_proof *proof);
     void *user;
+    spt_compile_progress *progress; /* or NULL; gets no user */
 } spt_pack_job;
 
 /*

@@ -258,6 +258,68 @@ static spt_status check_target(const char *folder, spt_error *err)
     return SPT_OK;
 }
 
+/* Whether a new folder can be made in that one. */
+static spt_status check_parent(const char *parent, spt_error *err)
+{
+    char *probe = spt_path_join(parent, ".pack.XXXXXX");
+    if (!probe)
+        return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", parent);
+    bool made = mkdtemp(probe) != NULL;
+    if (!made)
+        spt_fail(err, SPT_E_IO, "%s: cannot make a folder in it: %s", parent,
+                 strerror(errno));
+    else
+        rmdir(probe);
+    spt_free(probe);
+    return made ? SPT_OK : SPT_E_IO;
+}
+
+/* Cuts the last part of a path off; "/" and "." are where it ends. */
+static void cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    while (slash > path && slash[-1] == '/')
+        slash--;
+    if (!slash)
+        strcpy(path, ".");
+    else
+        slash[slash == path] = 0;
+}
+
+/* "a//" -> "a"; a copy, or NULL. */
+static char *without_slashes(const char *folder)
+{
+    char *path = spt_strdup(folder);
+    for (size_t n = path ? strlen(path) : 0; n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = 0;
+    return path;
+}
+
+spt_status spt_pack_check_folder(const char *folder, spt_error *err)
+{
+    struct stat info;
+    char *path = without_slashes(folder);
+    if (!path)
+        return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", folder);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    spt_status status = SPT_OK;
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        status = spt_fail(err, SPT_E_IO,
+                          "%s: expected a folder that can be replaced, with "
+                          "its name",
+                          folder);
+    if (status == SPT_OK)
+        status = check_target(path, err);
+    do
+        cut_last(path);
+    while (lstat(path, &info) != 0 && strcmp(path, "/") != 0 &&
+           strcmp(path, ".") != 0);
+    if (status == SPT_OK)
+        status = check_parent(path, err);
+    spt_free(path);
+    return status;
+}
+
 /* Swaps the finished folder into place; the old one goes afterwards. */
 static spt_status install(const char *made, const char *folder, spt_error *err)
 {
@@ -303,13 +365,9 @@ static char *hidden_name(const char *folder)
 spt_status spt_pack_writer_finish(spt_pack_writer *writer, const char *folder,
                                   spt_error *err)
 {
-    char *path = spt_strdup(folder), *made = NULL;
+    char *path = without_slashes(folder);
+    char *made = path ? hidden_name(path) : NULL;
     spt_status status = SPT_OK;
-    if (path) {
-        for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
-            path[n - 1] = 0;
-        made = hidden_name(path);
-    }
     if (!made) {
         spt_free(path);
         return spt_fail(err, SPT_E_MEMORY, "%s: out of memory", folder);

@@ -27,6 +27,12 @@ spt_status spt_pack_writer_add(spt_pack_writer *writer,
                                cJSON *proof, cJSON *times, spt_error *err);
 
 /*
+ * What finish would refuse, before anything was made for it: a folder that
+ * cannot be there, or holds other things. Leaves nothing behind.
+ */
+spt_status spt_pack_check_folder(const char *folder, spt_error *err);
+
+/*
  * Writes everything to folder (its parents are made). A folder that exists
  * has to be empty or a pack.
  */
