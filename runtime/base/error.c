@@ -4,6 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One line, whatever names and words it quotes. */
+static void keep_one_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
 spt_status spt_fail(spt_error *err, spt_status status, const char *fmt, ...)
 {
     if (!err)
@@ -12,6 +20,7 @@ spt_status spt_fail(spt_error *err, spt_status status, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
+    keep_one_line(err->text);
     err->status = status;
     return status;
 }
@@ -23,6 +32,7 @@ spt_status spt_fail_in(spt_error *err, const char *prefix)
     char text[sizeof err->text];
     memcpy(text, err->text, sizeof text);
     snprintf(err->text, sizeof err->text, "%.256s: %.760s", prefix, text);
+    keep_one_line(err->text);
     return err->status;
 }
 

@@ -24,6 +24,9 @@ done < <(sed -nE 's/^SPT_COMMAND\("([a-z]+)".*/\1/p' tuner/commands.def)
 
 refused "an unknown command" 2 "'nonsense': unknown command" nonsense
 refused "an empty command" 2 "unknown command" ''
+refused "a command of several lines" 2 "'a?b': unknown command" $'a\nb'
+refused "a value of several lines" 2 "arch 'a?b?c'" \
+    emit --arch $'a\nb\033c' norm
 
 try doctor
 is "doctor succeeds" "$status" 0
