@@ -358,7 +358,7 @@ SPT_API const char *spt_finish_text(spt_finish finish);
 
 typedef struct spt_token_logprob {
     int32_t token;
-    double logprob; /* natural, of the model's plain distribution */
+    double logprob; /* natural, of the model's plain distribution; to 1e-6 */
 } spt_token_logprob;
 
 /* What one step added to an answer. Everything is the library's until the
@@ -372,7 +372,8 @@ typedef struct spt_event {
                            past text_size is still held back */
     size_t n_tokens;
     const double *logprobs; /* (n_tokens), or NULL */
-    const spt_token_logprob *top; /* (n_tokens, n_top), or NULL */
+    const spt_token_logprob *top; /* (n_tokens, n_top), or NULL; token -1 where
+                                     fewer logits are above -infinity */
     size_t n_top;
     spt_finish finish; /* not NONE: this is the last event */
 } spt_event;

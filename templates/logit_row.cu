@@ -14,7 +14,6 @@ constexpr int LANE_BINS = BINS / 32;
 constexpr int MASS_BITS = 44;           /* of the highest logit: 2^19 of them fit */
 constexpr float EXP2[] = {1.0f, 0.693147182f, 0.240226507f, 0.0555041097f, 0.00961812865f, 0.00133335579f, 0.000154035297f};
 constexpr float LOG2_E = 1.4426950408889634f;
-constexpr float LN_2 = 0.6931471805599453f;
 constexpr float LARGEST = 3.4028235e38f;
 constexpr u64 ALL = ~0ull;
 #define MINUS_INFINITY __int_as_float(0xff800000)
@@ -114,6 +113,15 @@ __device__ __forceinline__ u64 block_max(u64 x)
 {
     share(warp_max(x));
     return warp_max(threadIdx.x % 32 < WARPS ? parts[threadIdx.x % 32] : 0);
+}
+
+/* The highest logit's key, and below it ~id: of equal ones the first wins. */
+__device__ __forceinline__ u64 highest(const Row &row)
+{
+    u64 best = 0;
+    for (int i = threadIdx.x; i < row.vocabulary; i += THREADS)
+        best = max(best, static_cast<u64>(key_of(row.at(i))) << 32 | ~static_cast<unsigned>(i));
+    return block_max(best);
 }
 
 /*

@@ -13,7 +13,6 @@ struct SampleArgs {
     const float *logits;    /* (row, vocabulary) */
     const SampleRow *rows;  /* (row) */
     int *token;             /* (row) */
-    float *logprob;         /* (row): natural, of the plain logits; or null */
     long long logits_stride;
     int vocabulary;
 };
@@ -112,34 +111,16 @@ ${SYMBOL}(const __grid_constant__ SampleArgs args)
 {
     Row row = {args.logits + blockIdx.x * args.logits_stride, args.vocabulary, MINUS_INFINITY};
     SampleRow options = args.rows[blockIdx.x];
-    u64 best = 0;
-    for (int i = threadIdx.x; i < row.vocabulary; i += THREADS)
-        best = max(best, static_cast<u64>(key_of(row.at(i))) << 32 | ~static_cast<unsigned>(i));
-    best = block_max(best);
+    u64 best = highest(row);
     row.top = value_of(static_cast<unsigned>(best >> 32));
     int token = static_cast<int>(~static_cast<unsigned>(best));
     if (row.top == MINUS_INFINITY) { /* nothing to choose from */
-        if (threadIdx.x == 0) {
+        if (threadIdx.x == 0)
             args.token[blockIdx.x] = -1;
-            if (args.logprob)
-                args.logprob[blockIdx.x] = 0.0f;
-        }
         return;
     }
     if (options.scale > 0.0f)
         token = draw(row, filter(row, options), options.scale, random_of(options));
     if (threadIdx.x == 0)
         args.token[blockIdx.x] = token;
-    if (!args.logprob)
-        return;
-    u64 total = 0;
-    for (int i = threadIdx.x; i < row.vocabulary; i += THREADS)
-        total += row.mass(row.at(i), LOG2_E);
-    total = block_sum(total);
-    if (threadIdx.x == 0) {
-        float log2;
-        asm("lg2.approx.ftz.f32 %0, %1;\n" : "=f"(log2) : "f"(__ull2float_rn(total)));
-        float sum = __fmul_rn(__fsub_rn(log2, static_cast<float>(MASS_BITS)), LN_2);
-        args.logprob[blockIdx.x] = __fsub_rn(__fsub_rn(row.at(token), row.top), sum);
-    }
 }

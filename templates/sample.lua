@@ -4,7 +4,7 @@
 
 return {
   name = "sample",
-  title = "token and log-probability from rows of logits",
+  title = "tokens from rows of logits",
   problem = {},
   params = {
     { name = "threads", type = "int", values = { 512, 1024, 256 },

@@ -101,8 +101,8 @@ static int deepest(const spt_draft *d)
 
 spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
                       const spt_draft *draft, const float *logits, int vocab,
-                      spt_sequence *sequence, bool logprobs,
-                      spt_accepted *accepted, spt_error *err)
+                      spt_sequence *sequence, spt_accepted *accepted,
+                      spt_error *err)
 {
     walk w = {sampler, draft, sequence};
     uint64_t seed = spt_sampler_options(sampler)->seed;
@@ -119,11 +119,9 @@ spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
             SPT_TRY(judge(&w, seed, node, row, &token, &next, err));
         } else {
             SPT_TRY(spt_sampler_token(sampler, row, sequence->tokens,
-                                      sequence->n_tokens, &token, NULL, err));
+                                      sequence->n_tokens, &token, err));
             next = child_with(draft, node, token);
         }
-        if (logprobs)
-            accepted->logprob[accepted->count] = spt_logprob(row, vocab, token);
         accepted->count++;
         SPT_TRY(spt_sequence_append(sequence, &token, 1, err));
         node = next;

@@ -21,7 +21,6 @@ typedef struct spt_accepted {
     int count; /* tokens that the step adds: accepted drafts and one more */
     int nodes; /* nodes whose KV stays: the anchor and the accepted drafts */
     int path[SPT_DRAFT_NODES]; /* those nodes, in order */
-    double logprob[SPT_DRAFT_NODES]; /* of each added token, when asked for */
     int offered; /* depth of the draft: how many could have been accepted */
 } spt_accepted;
 
@@ -31,8 +30,8 @@ typedef struct spt_accepted {
  */
 spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
                       const spt_draft *draft, const float *logits, int vocab,
-                      spt_sequence *sequence, bool logprobs,
-                      spt_accepted *accepted, spt_error *err);
+                      spt_sequence *sequence, spt_accepted *accepted,
+                      spt_error *err);
 
 /*
  * The same by match where the device has accepted: `nodes` nodes of the draft,

@@ -3,6 +3,7 @@
  * found across tokens, the end at the first token that ends it. Everything
  * goes token by token, so that it does not matter how many a step brought.
  */
+#include <math.h>
 #include <string.h>
 
 #include "mem.h"
@@ -125,25 +126,24 @@ void spt_answer_end(spt_session *s, spt_finish finish)
     s->answering = false;
 }
 
-static void note_logprobs(spt_session *s, const spt_accepted *accepted,
-                          const float *logits, event_buffers *b)
+static void note_logprobs(const spt_session *s, const spt_logprob_row *row,
+                          event_buffers *b)
 {
-    const spt_answer_options *o = &s->answer.options;
-    int vocab = spt_forward_config(s->engine->forward)->vocab;
-    spt_candidate top[20];
-    b->logprobs[b->n] = accepted->logprob[b->n];
-    if (!o->top_logprobs)
-        return;
-    const float *row = logits + (size_t)accepted->path[b->n] * (size_t)vocab;
-    size_t n = spt_top_logprobs(row, vocab, top, o->top_logprobs);
-    for (size_t i = 0; i < n; i++)
-        b->top[b->n * o->top_logprobs + i] =
-            (spt_token_logprob){top[i].token, top[i].p};
+    size_t n_top = s->answer.options.top_logprobs;
+    b->logprobs[b->n] = spt_logprob_of(row, row->logit);
+    for (size_t i = 0; i < n_top; i++) {
+        spt_token_logprob *to = &b->top[b->n * n_top + i];
+        *to = (spt_token_logprob){-1, -INFINITY};
+        if (i < (size_t)row->count)
+            *to = (spt_token_logprob){row->best[i].token,
+                                      spt_logprob_of(row, row->best[i].value)};
+    }
 }
 
 static spt_status deliver(spt_session *s, int first,
-                          const spt_accepted *accepted, const float *logits,
-                          event_buffers *b, spt_error *err)
+                          const spt_accepted *accepted,
+                          const spt_logprob_row *logprobs, event_buffers *b,
+                          spt_error *err)
 {
     spt_answer *a = &s->answer;
     const spt_answer_options *o = &a->options;
@@ -152,7 +152,7 @@ static spt_status deliver(spt_session *s, int first,
         b->drafted[b->n] = (int)b->n + 1 < accepted->count;
         b->ends[b->n] = a->text.size;
         if (o->logprobs || o->top_logprobs)
-            note_logprobs(s, accepted, logits, b);
+            note_logprobs(s, &logprobs[accepted->path[b->n]], b);
         b->n++;
     }
     int end = first + (int)b->n;
@@ -172,8 +172,8 @@ static spt_status deliver(spt_session *s, int first,
 }
 
 spt_status spt_answer_deliver(spt_session *s, int first,
-                              const spt_accepted *accepted, const float *logits,
-                              spt_error *err)
+                              const spt_accepted *accepted,
+                              const spt_logprob_row *logprobs, spt_error *err)
 {
     event_buffers b = {.n = 0};
     size_t n_top = s->answer.options.top_logprobs;
@@ -182,7 +182,7 @@ spt_status spt_answer_deliver(spt_session *s, int first,
         if (!b.top)
             return spt_fail(err, SPT_E_MEMORY, "answer: out of memory");
     }
-    spt_status status = deliver(s, first, accepted, logits, &b, err);
+    spt_status status = deliver(s, first, accepted, logprobs, &b, err);
     spt_free(b.top);
     return status;
 }

@@ -137,13 +137,11 @@ static spt_status remember(const spt_ahead *a, spt_ahead_lane *l, int node,
 static void add_siblings(const spt_ahead *a, spt_ahead_lane *l,
                          const float *logits, int parent)
 {
-    spt_candidate top[SPT_DRAFT_NODES];
-    size_t want = (size_t)l->request->branches;
-    size_t n = spt_top_logprobs(logits, a->vocab, top, want);
-    for (size_t i = 0; i < n; i++)
-        if (top[i].p > -INFINITY)
-            spt_draft_add(l->request->draft, parent,
-                          target_token(a, top[i].token), NULL);
+    spt_logprob_row row;
+    spt_logprob_row_of(logits, a->vocab, -1, l->request->branches, &row);
+    for (int i = 0; i < row.count; i++)
+        spt_draft_add(l->request->draft, parent,
+                      target_token(a, row.best[i].token), NULL);
 }
 
 /* One more token of the path. */

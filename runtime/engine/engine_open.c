@@ -182,11 +182,13 @@ static spt_status allocate(spt_engine *e, spt_error *err)
     size_t vocab = (size_t)spt_model_config_of(e->model)->vocab;
     size_t sessions = (size_t)e->options.sessions;
     e->logits = spt_calloc((size_t)limits.logits * vocab, sizeof *e->logits);
+    e->logprobs = spt_calloc(sessions * SPT_DRAFT_NODES, sizeof *e->logprobs);
     e->shares = spt_calloc(sessions, sizeof *e->shares);
     e->requests = spt_calloc(sessions, sizeof *e->requests);
     e->items = spt_calloc(sessions, sizeof *e->items);
     e->fed = spt_calloc((size_t)limits.tokens, sizeof *e->fed);
-    if (e->logits && e->shares && e->requests && e->items && e->fed)
+    if (e->logits && e->logprobs && e->shares && e->requests && e->items &&
+        e->fed)
         return SPT_OK;
     return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
 }
@@ -249,6 +251,7 @@ void spt_engine_close(spt_engine *e)
     spt_gen_close(e->gen);
     spt_pack_close(e->pack);
     spt_free(e->logits);
+    spt_free(e->logprobs);
     spt_free(e->shares);
     spt_free(e->requests);
     spt_free(e->items);

@@ -78,10 +78,12 @@ static void plan(step *st, spt_session *const *sessions, size_t count)
             if (feed < 1)
                 continue;
             st->tokens += is_prompt ? feed : lesser(per_writer, left);
-            st->shares[st->count++] =
-                (spt_share){.session = s,
-                            .prefix = feed,
-                            .decodes = feed == pending_tokens(s)};
+            st->shares[st->count] = (spt_share){
+                .session = s,
+                .prefix = feed,
+                .decodes = feed == pending_tokens(s),
+                .logprobs = e->logprobs + st->count * SPT_DRAFT_NODES};
+            st->count++;
         }
 }
 
@@ -159,17 +161,22 @@ static spt_status reserve_all(step *st, spt_error *err)
 static bool choose_on_device(spt_share *share)
 {
     const spt_session *s = share->session;
-    const spt_answer_options *o = &s->answer.options;
     const spt_draft *d = &s->draft;
     bool judges =
         s->options.accept == SPT_ACCEPT_REJECTION && d->count > 0 && d->chain;
-    bool able = share->decodes && spt_forward_chooses(s->engine->forward) &&
-                !o->logprobs && !o->top_logprobs && !judges;
+    bool able =
+        share->decodes && spt_forward_chooses(s->engine->forward) && !judges;
     for (int i = 0; i <= d->count && able; i++) {
         int64_t position = s->sequence.n_tokens + spt_draft_depth(d, i);
         able = spt_sampler_row(s->sampler, position, &share->rows[i]);
     }
     return able;
+}
+
+static bool wants_logprobs(const spt_session *s)
+{
+    const spt_answer_options *o = &s->answer.options;
+    return o->logprobs || o->top_logprobs;
 }
 
 /* What the share feeds: tokens of the text, then drafts. */
@@ -190,6 +197,8 @@ static spt_status make_item(spt_share *share, int32_t *fed,
         item->sample = share->rows;
         item->parent = d->parent;
         item->choice = &share->choice;
+        item->logprobs = wants_logprobs(s) ? share->logprobs : NULL;
+        item->best = (int)s->answer.options.top_logprobs;
     }
     if (d->chain)
         return SPT_OK;
@@ -238,19 +247,33 @@ static spt_status keep(const spt_share *share, const spt_accepted *a,
     return SPT_OK;
 }
 
+/* The host's own of the accepted nodes, from their logits. */
+static void make_logprobs(const spt_share *share, const float *logits,
+                          const spt_accepted *a)
+{
+    const spt_session *s = share->session;
+    int vocab = spt_forward_config(s->engine->forward)->vocab;
+    const int32_t *text = s->sequence.tokens + s->sequence.n_tokens - a->count;
+    for (int i = 0; i < a->count; i++)
+        spt_logprob_row_of(logits + (size_t)a->path[i] * (size_t)vocab, vocab,
+                           text[i], (int)s->answer.options.top_logprobs,
+                           &share->logprobs[a->path[i]]);
+}
+
 static spt_status accept_drafts(const spt_share *share, const float *logits,
                                 spt_accepted *accepted, spt_error *err)
 {
     spt_session *s = share->session;
-    const spt_answer_options *o = &s->answer.options;
     const spt_forward_choice *c = &share->choice;
     int vocab = spt_forward_config(s->engine->forward)->vocab;
     if (share->on_device)
         return spt_accept_path(&s->draft, c->path, c->token, c->count,
                                &s->sequence, accepted, err);
-    return spt_accept(s->sampler, s->options.accept, &s->draft, logits, vocab,
-                      &s->sequence, o->logprobs || o->top_logprobs, accepted,
-                      err);
+    SPT_TRY(spt_accept(s->sampler, s->options.accept, &s->draft, logits, vocab,
+                       &s->sequence, accepted, err));
+    if (wants_logprobs(s))
+        make_logprobs(share, logits, accepted);
+    return SPT_OK;
 }
 
 /* Tokens of one share; logits are its own. */
@@ -269,7 +292,7 @@ static spt_status settle(const spt_share *share, const float *logits,
     SPT_TRY(accept_drafts(share, logits, &accepted, err));
     SPT_TRY(keep(share, &accepted, err));
     count_step(s, &accepted, share->wants_draft);
-    return spt_answer_deliver(s, first, &accepted, logits, err);
+    return spt_answer_deliver(s, first, &accepted, share->logprobs, err);
 }
 
 static spt_status settle_all(step *st, spt_error *err)

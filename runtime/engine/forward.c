@@ -72,7 +72,7 @@ static uint64_t input_ints(const spt_forward_limits *l)
     uint64_t sequences = (uint64_t)l->sequences;
     uint64_t pages = ceil_div((uint64_t)l->context, (uint64_t)l->page_size);
     uint64_t chosen =
-        (uint64_t)l->logits * (sizeof(spt_sample_row) / 4 + 2) + sequences + 2;
+        (uint64_t)l->logits * (sizeof(spt_sample_row) / 4 + 3) + sequences + 2;
     return 2 * (uint64_t)l->tokens + (uint64_t)l->logits + 2 * sequences + 1 +
            sequences * pages + chosen + SPT_DRAFT_NODES + 2;
 }
@@ -184,17 +184,22 @@ static spt_status make_angles(spt_forward *f, spt_error *err)
 }
 
 /* Page-locked, as a graph that copies needs it. */
+static spt_status allocate_locked(const spt_forward *f, void **at, size_t bytes,
+                                  spt_error *err)
+{
+    return forward_check(f, f->driver->cuMemAllocHost(at, bytes),
+                         "cuMemAllocHost", err);
+}
+
 static spt_status allocate_host(spt_forward *f, spt_error *err)
 {
     size_t inputs = (size_t)f->sizes.input_ints * sizeof *f->inputs;
     size_t choices =
         (size_t)f->limits.sequences * FORWARD_CHOICE_INTS * sizeof *f->choices;
-    SPT_TRY(
-        forward_check(f, f->driver->cuMemAllocHost((void **)&f->inputs, inputs),
-                      "cuMemAllocHost", err));
-    return forward_check(
-        f, f->driver->cuMemAllocHost((void **)&f->choices, choices),
-        "cuMemAllocHost", err);
+    size_t logprobs = (size_t)f->limits.logits * sizeof *f->logprobs;
+    SPT_TRY(allocate_locked(f, (void **)&f->inputs, inputs, err));
+    SPT_TRY(allocate_locked(f, (void **)&f->logprobs, logprobs, err));
+    return allocate_locked(f, (void **)&f->choices, choices, err);
 }
 
 static spt_status fill(spt_forward *f, spt_error *err)
@@ -268,6 +273,8 @@ void spt_forward_close(spt_forward *f)
         f->driver->cuMemFreeHost(f->inputs);
     if (f->choices)
         f->driver->cuMemFreeHost(f->choices);
+    if (f->logprobs)
+        f->driver->cuMemFreeHost(f->logprobs);
     spt_free(f->graphs);
     spt_free(f->search);
     spt_free(f);

@@ -9,6 +9,7 @@
 
 #include "half.h"
 #include "kernel_set.h"
+#include "logprobs.h"
 #include "machine.h"
 #include "model_file.h"
 #include "sample.h"
@@ -110,6 +111,10 @@ typedef struct spt_forward_item {
     const spt_sample_row *sample;
     const int32_t *parent; /* (logits), with a tree: nodes of the block */
     spt_forward_choice *choice;
+    /* NULL, or (logits): log-probabilities of the drawn tokens and of the
+       `best` most probable ones. */
+    spt_logprob_row *logprobs;
+    int best;
 } spt_forward_item;
 
 /* Tokens can be drawn on the device: the vocabulary is not too large. */

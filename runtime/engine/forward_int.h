@@ -45,7 +45,7 @@ typedef struct forward_attention {
 typedef struct forward_kernels {
     spt_kernel_set *set;
     const spt_function *embedding, *norm, *norm_gather, *norm_add, *compact;
-    const spt_function *sample, *accept, *ngram;
+    const spt_function *sample, *logprobs, *accept, *ngram;
     const spt_function *rotary[2]; /* [tree] */
     forward_attention attention[2][2]; /* [tree][window] */
 } forward_kernels;
@@ -53,6 +53,7 @@ typedef struct forward_kernels {
 /* What the launches of a pass depend on, beside the inputs. */
 typedef struct forward_shape {
     int items, tokens, rows, max_tokens, page_stride, chunks, tree;
+    int blocks, logprobs; /* of forward_choosing */
 } forward_shape;
 
 typedef struct forward_graph {
@@ -76,8 +77,10 @@ struct spt_forward {
     CUdeviceptr embedding, output_norm;
     int32_t *inputs; /* host side of the inputs */
     int32_t *choices; /* and of the choices */
+    spt_logprob_row *logprobs; /* and of the log-probabilities */
     int32_t *search; /* and of the search in texts */
     float *tap; /* or NULL */
+    bool on_host; /* for tests: no tokens are drawn on the device */
     forward_graph *graphs; /* (limits.graphs) */
     uint64_t graph_turn;
     CUevent clock[2]; /* start and stop; NULL until they are used */
@@ -120,7 +123,9 @@ int32_t *forward_write_ints(forward_writer *w, int count, CUdeviceptr *device);
    first ones. */
 typedef struct forward_choosing {
     int rows, blocks;
-    CUdeviceptr sample, draft, parent, start; /* kernels/accept_path.h */
+    bool logprobs; /* of some rows */
+    CUdeviceptr sample, want; /* kernels/sample.h, logprobs.h */
+    CUdeviceptr draft, parent, start; /* kernels/accept_path.h */
 } forward_choosing;
 
 /* What the device writes of a block: path, text, count. */

@@ -483,7 +483,9 @@ spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
         .max_tokens = p.max_tokens,
         .page_stride = p.page_stride,
         .chunks = (int)((p.max_kv + FORWARD_CHUNK - 1) / FORWARD_CHUNK),
-        .tree = p.tree};
+        .tree = p.tree,
+        .blocks = p.choosing.blocks,
+        .logprobs = p.choosing.logprobs};
     SPT_TRY(repeats(&p) ? forward_graph_run(f, &shape, &work, err)
                         : enqueue(&p, err));
     SPT_TRY(forward_check(f, f->driver->cuStreamSynchronize(f->stream),

@@ -1,6 +1,5 @@
 #include "sampler.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,11 +185,6 @@ spt_status spt_sampler_nothing(spt_error *err)
                     "sampling: no logit is a number above -infinity");
 }
 
-static float finite_logit(float x)
-{
-    return x > FLT_MAX ? FLT_MAX : x;
-}
-
 static int by_p(const void *a, const void *b)
 {
     const spt_candidate *x = a, *y = b;
@@ -212,9 +206,9 @@ static void collect(spt_sampler *s, const float *logits, float top)
     float least = top - NEGLIGIBLE / scale;
     size_t n = 0, k = (size_t)s->options.top_k;
     for (int32_t i = 0; i < s->vocab; i++)
-        if (finite_logit(logits[i]) >= least)
+        if (spt_sample_logit(logits[i]) >= least)
             s->candidates[n++] =
-                (spt_candidate){i, (double)finite_logit(logits[i])};
+                (spt_candidate){i, (double)spt_sample_logit(logits[i])};
     qsort(s->candidates, n, sizeof *s->candidates, by_p);
     s->n_candidates = k > 0 && n > k ? k : n;
 }
@@ -262,7 +256,7 @@ static spt_status filter(spt_sampler *s, const float *logits,
     int32_t best = highest(adjusted, s->vocab);
     if (best < 0)
         return spt_sampler_nothing(err);
-    *top = finite_logit(adjusted[best]);
+    *top = spt_sample_logit(adjusted[best]);
     s->candidates[0] = (spt_candidate){best, (double)*top};
     s->n_candidates = 1;
     if (s->row.scale <= 0)
@@ -301,7 +295,7 @@ int32_t spt_pick(const spt_candidate *candidates, size_t count, double u)
 
 spt_status spt_sampler_token(spt_sampler *s, const float *logits,
                              const int32_t *text, int count, int32_t *token,
-                             double *logprob, spt_error *err)
+                             spt_error *err)
 {
     float top, scale = s->row.scale;
     SPT_TRY(filter(s, logits, text, count, &top, err));
@@ -311,45 +305,5 @@ spt_status spt_sampler_token(spt_sampler *s, const float *logits,
     for (uint64_t mass; (mass = mass_of(s, i, top, scale)) <= at; i++)
         at -= mass;
     *token = s->candidates[i].token;
-    if (logprob)
-        *logprob = spt_logprob(logits, s->vocab, *token);
     return SPT_OK;
-}
-
-static double log_sum(const float *logits, int vocab)
-{
-    int32_t best = highest(logits, vocab);
-    if (best < 0)
-        return NAN;
-    double top = (double)finite_logit(logits[best]), sum = 0;
-    for (int32_t i = 0; i < vocab; i++)
-        if (!isnan(logits[i]))
-            sum += exp((double)finite_logit(logits[i]) - top);
-    return top + log(sum);
-}
-
-double spt_logprob(const float *logits, int vocab, int32_t token)
-{
-    return (double)finite_logit(logits[token]) - log_sum(logits, vocab);
-}
-
-size_t spt_top_logprobs(const float *logits, int vocab, spt_candidate *top,
-                        size_t count)
-{
-    double all = log_sum(logits, vocab);
-    size_t n = 0;
-    for (int32_t i = 0; i < vocab && count > 0; i++) {
-        double x = (double)finite_logit(logits[i]);
-        if (isnan(x) || (n == count && x <= top[n - 1].p))
-            continue;
-        size_t at = n < count ? n++ : n - 1;
-        while (at > 0 && top[at - 1].p < x) {
-            top[at] = top[at - 1];
-            at--;
-        }
-        top[at] = (spt_candidate){i, x};
-    }
-    for (size_t i = 0; i < n; i++)
-        top[i].p -= all;
-    return n;
 }

@@ -44,13 +44,12 @@ spt_status spt_sampler_nothing(spt_error *err);
 
 /*
  * The token after count tokens of text, whose logits are given (vocab of
- * them): the token at position count. *logprob (may be NULL) is the natural
- * log-softmax of the plain logits at it. Logits that are NaN never win; where
- * all are NaN or -infinity: SPT_E_DEVICE.
+ * them): the token at position count. Logits that are NaN never win; where all
+ * are NaN or -infinity: SPT_E_DEVICE.
  */
 spt_status spt_sampler_token(spt_sampler *sampler, const float *logits,
                              const int32_t *text, int count, int32_t *token,
-                             double *logprob, spt_error *err);
+                             spt_error *err);
 
 /*
  * The distribution that spt_sampler_token draws from, in the order of ids; at
@@ -63,15 +62,5 @@ spt_status spt_sampler_candidates(spt_sampler *sampler, const float *logits,
 
 /* The candidate whose part of [0, 1) holds u. */
 int32_t spt_pick(const spt_candidate *candidates, size_t count, double u);
-
-/* Natural log-softmax of the plain logits at token. */
-double spt_logprob(const float *logits, int vocab, int32_t token);
-
-/*
- * The `count` most probable tokens by plain logits, with log-probabilities in
- * p; the lowest ids on ties. Returns how many there are.
- */
-size_t spt_top_logprobs(const float *logits, int vocab, spt_candidate *top,
-                        size_t count);
 
 #endif

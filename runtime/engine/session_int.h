@@ -58,6 +58,7 @@ struct spt_engine {
     spt_session *sessions; /* all that are open */
     size_t turn; /* of steps; which session is first when not all can go */
     float *logits; /* (limits.logits, vocab) */
+    spt_logprob_row *logprobs; /* (options.sessions, SPT_DRAFT_NODES) */
     /* Of a step, (options.sessions) each, and the tokens that it feeds. */
     struct spt_share *shares;
     spt_draft_request *requests;
@@ -76,13 +77,16 @@ typedef struct spt_share {
     bool on_device; /* tokens are drawn and accepted there */
     spt_sample_row rows[SPT_DRAFT_NODES]; /* how, for the draft's nodes */
     spt_forward_choice choice; /* what came of it */
+    spt_logprob_row *logprobs; /* (SPT_DRAFT_NODES), by node, where the answer
+                                  asks for them */
 } spt_share;
 
 /* deliver.c: gives out what a step appended from token `first` on, finishes
-   the answer where it ends, and forgets tokens past its end. */
+   the answer where it ends, and forgets tokens past its end. logprobs: of the
+   nodes, where the answer asks for them. */
 spt_status spt_answer_deliver(spt_session *session, int first,
-                              const spt_accepted *accepted, const float *logits,
-                              spt_error *err);
+                              const spt_accepted *accepted,
+                              const spt_logprob_row *logprobs, spt_error *err);
 /* Ends an answer without new tokens. */
 void spt_answer_end(spt_session *session, spt_finish finish);
 void spt_answer_free(spt_answer *answer);

@@ -3,8 +3,6 @@
 #include <float.h>
 #include <math.h>
 
-enum { MASS_BITS = 44 };
-
 const float spt_sample_one = 1.4426950408889634f;
 
 /* Taylor's polynomial of 2^x, as in templates/sample.cu. */
@@ -24,13 +22,18 @@ spt_sample_row spt_sample_row_of(double temperature, int top_k, double top_p,
     return row;
 }
 
+float spt_sample_logit(float logit)
+{
+    return isnan(logit) ? -INFINITY : fminf(logit, FLT_MAX) + 0.0f;
+}
+
 uint64_t spt_sample_mass(float logit, float top, float scale)
 {
     float y = fmaxf((logit - top) * scale, -64.0f);
     float whole = rintf(y), f = y - whole, e = exp2_terms[6];
     for (int i = 5; i >= 0; i--)
         e = fmaf(e, f, exp2_terms[i]);
-    return (uint64_t)ldexpf(e, MASS_BITS + (int)whole);
+    return (uint64_t)ldexpf(e, SPT_SAMPLE_MASS_BITS + (int)whole);
 }
 
 uint64_t spt_sample_kept(float top_p, uint64_t sum)
@@ -50,6 +53,16 @@ uint64_t spt_sample_at(double u, uint64_t sum)
     return a1 * b1 + (middle >> 32) + (low >> 32);
 }
 
+spt_status spt_sample_check(const char *what, int32_t vocabulary,
+                            spt_error *err)
+{
+    if (vocabulary > 0 && vocabulary <= 1 << 19)
+        return SPT_OK;
+    return spt_fail(err, SPT_E_USAGE,
+                    "%s: vocabulary of %d, expected 1 to 524288", what,
+                    (int)vocabulary);
+}
+
 spt_status spt_sample_launch(const spt_driver *driver,
                              const spt_function *kernel,
                              const spt_sample_args *args, int64_t rows,
@@ -57,9 +70,6 @@ spt_status spt_sample_launch(const spt_driver *driver,
 {
     spt_sample_args copy = *args;
     const int64_t grid[3] = {rows, 1, 1};
-    if (args->vocabulary <= 0 || args->vocabulary > 1 << 19)
-        return spt_fail(err, SPT_E_USAGE,
-                        "sample: vocabulary of %d, expected 1 to 524288",
-                        (int)args->vocabulary);
+    SPT_TRY(spt_sample_check("sample", args->vocabulary, err));
     return spt_launch(driver, kernel, grid, &copy, stream, "sample", err);
 }

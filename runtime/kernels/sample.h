@@ -33,6 +33,13 @@ spt_sample_row spt_sample_row_of(double temperature, int top_k, double top_p,
 /* log2(e): the scale of temperature 1, by which top-p counts. */
 extern const float spt_sample_one;
 
+/* A logit as kernels take it: NaN is -infinity, +infinity the largest number,
+   -0 is 0. */
+float spt_sample_logit(float logit);
+
+/* The highest logit's integer probability is 2 to this. */
+enum { SPT_SAMPLE_MASS_BITS = 44 };
+
 /* The integer probability of a logit below `top`, to the kernel's bits. */
 uint64_t spt_sample_mass(float logit, float top, float scale);
 /* Of the masses' sum, what top-p has to keep. */
@@ -44,12 +51,13 @@ typedef struct spt_sample_args {
     CUdeviceptr logits; /* float (row, vocabulary) */
     CUdeviceptr rows; /* spt_sample_row (row) */
     CUdeviceptr token; /* int32 (row); -1 where no logit is above -infinity */
-    CUdeviceptr logprob; /* float (row): natural log-softmax of the logits as
-                            they are at the token; 0 where there is none.
-                            0: not wanted */
     int64_t logits_stride;
     int32_t vocabulary; /* at most 2^19 */
 } spt_sample_args;
+
+/* That a kernel over rows of logits (`what`) takes the vocabulary. */
+spt_status spt_sample_check(const char *what, int32_t vocabulary,
+                            spt_error *err);
 
 /* One CTA a row. */
 spt_status spt_sample_launch(const spt_driver *driver,

@@ -6,6 +6,7 @@
  * without a drafter: token ids, logprobs, text and finish. A sample of the
  * ways; TEST_LONG=N: each Nth.
  */
+#include "forward_int.h"
 #include "tiny_engine.h"
 
 enum { MAX_BATCH = 5, TOKENS = 16, PROMPT = 37 };
@@ -17,8 +18,11 @@ typedef enum kind { GREEDY, SAMPLED, PENALISED, KINDS } kind;
 static const char *const kind_names[] = {"greedy", "sampled", "penalised"};
 
 static tiny_answer expected[KINDS][MAX_BATCH]; /* by prompt */
-/* Answers with logprobs, whose tokens the host draws. */
-static bool on_host;
+
+/* Who draws the tokens, and whether log-probabilities are asked for. */
+typedef enum drawer { DEVICE, SCORED, HOST } drawer;
+static const char *const drawer_names[] = {"device", "device, logprobs",
+                                           "host, logprobs"};
 
 static void make_prompt(int which, int32_t *tokens)
 {
@@ -116,23 +120,24 @@ typedef struct way {
     int draft_length; /* -1 = none, 0 = adaptive */
     int branches; /* 1 = a chain */
     int batch, chunk;
-    int choice; /* kind; whether the host draws */
+    int choice; /* kind and drawer */
     int hit; /* the prompt's KV is there already */
 } way;
 
-static const struct {
+typedef struct choice {
     kind text;
-    bool on_host;
-} choices[] = {{GREEDY, false},
-               {GREEDY, true},
-               {SAMPLED, false},
-               {SAMPLED, true},
-               {PENALISED, true}};
+    drawer by;
+} choice;
+
+static const choice choices[] = {
+    {GREEDY, DEVICE},  {GREEDY, SCORED}, {GREEDY, HOST},   {SAMPLED, DEVICE},
+    {SAMPLED, SCORED}, {SAMPLED, HOST},  {PENALISED, HOST}};
 
 /* A session that writes the answer to prompt `which`. */
-static bool begin(int which, int draft_length, kind text, spt_session **session,
-                  tiny_answer *answer)
+static bool begin(int which, int draft_length, choice how,
+                  spt_session **session, tiny_answer *answer)
 {
+    kind text = how.text;
     const spt_session_options options = {
         .draft_length = draft_length,
         .sampling = {.temperature = text == GREEDY ? 0 : 0.8,
@@ -141,11 +146,14 @@ static bool begin(int which, int draft_length, kind text, spt_session **session,
                      .top_p = text == SAMPLED ? 0.98 : 0,
                      .top_k = text == GREEDY ? 0 : 40}};
     const spt_answer_options o = {.max_tokens = TOKENS,
-                                  .logprobs = on_host,
+                                  .logprobs = how.by != DEVICE,
+                                  .top_logprobs =
+                                      how.by != DEVICE ? TINY_TOP : 0,
                                   .ignore_end = true,
                                   .event = tiny_event,
                                   .user = answer};
     int32_t prompt[PROMPT];
+    engine->forward->on_host = how.by == HOST;
     make_prompt(which, prompt);
     *answer = (tiny_answer){.n = 0};
     return spt_session_open(engine, &options, session, &err) == SPT_OK &&
@@ -194,7 +202,7 @@ static void warm(void)
     tiny_answer answer;
     for (int i = 0; i < MAX_BATCH; i++) {
         spt_session *s = NULL;
-        if (begin(i, -1, GREEDY, &s, &answer))
+        if (begin(i, -1, choices[0], &s, &answer))
             spt_engine_step(engine, &s, 1, &err);
         spt_session_close(s);
     }
@@ -211,7 +219,7 @@ static int run_way(const way *w, tiny_answer *answers)
     engine->options.draft.branches = w->branches;
     bool good = true;
     for (int i = 0; i < w->batch && good; i++)
-        good = begin(i, w->draft_length, choices[w->choice].text, &sessions[i],
+        good = begin(i, w->draft_length, choices[w->choice], &sessions[i],
                      &answers[i]);
     int steps = good ? step_all(sessions, w->batch) : -1;
     for (int i = 0; i < w->batch; i++) {
@@ -230,29 +238,30 @@ static int same_way(const way *w)
 {
     tiny_answer answers[MAX_BATCH];
     const float untouched = 12345;
-    on_host = choices[w->choice].on_host;
+    choice how = choices[w->choice];
     engine->logits[0] = untouched;
     int steps = run_way(w, answers);
     for (int i = 0; steps >= 0 && i < w->batch; i++) {
-        tiny_answer want = expected[choices[w->choice].text][i];
-        if (!on_host)
+        tiny_answer want = expected[how.text][i];
+        if (how.by == DEVICE) {
             memset(want.logprobs, 0, sizeof want.logprobs);
+            memset(want.top, 0, sizeof want.top);
+        }
         if (!tiny_same(&answers[i], &want))
             return -1;
     }
-    return on_host == (engine->logits[0] != untouched) ? steps : -1;
+    return (how.by == HOST) == (engine->logits[0] != untouched) ? steps : -1;
 }
 
 /* One token at a time, each prompt alone. */
 static void make_expected(void)
 {
     engine->options.prefill_chunk = 64;
-    on_host = true;
     for (kind text = 0; text < KINDS; text++)
         for (int i = 0; i < MAX_BATCH; i++) {
             spt_session *s = NULL;
             forget();
-            if (begin(i, -1, text, &s, &expected[text][i]))
+            if (begin(i, -1, (choice){text, HOST}, &s, &expected[text][i]))
                 step_all(&s, 1);
             spt_session_close(s);
         }
@@ -282,7 +291,7 @@ static const axis axes[AXES] = {
     {2, {1, 2}},
     {3, {1, 2, MAX_BATCH}},
     {3, {1, 7, 64}},
-    {5, {0, 1, 2, 3, 4}},
+    {7, {0, 1, 2, 3, 4, 5, 6}},
     {2, {0, 1}},
 };
 
@@ -339,7 +348,7 @@ static void test_ways(void)
               "%s, length %d, %d branches, batch %d, chunk %d%s, %s: same bits",
               kind_names[choices[w.choice].text], w.draft_length, w.branches,
               w.batch, w.chunk, w.hit ? ", prefix hit" : "",
-              on_host ? "host" : "device");
+              drawer_names[choices[w.choice].by]);
     }
 }
 
@@ -355,7 +364,7 @@ static void test_adversaries(void)
                            .branches = 1 + row % 2,
                            .batch = row == 2 ? 3 : 1,
                            .chunk = 64,
-                           .choice = 2 * hot + ((who + row) % 3 == 0),
+                           .choice = 3 * hot + (who + row) % 3,
                            .hit = 1};
             l.kind = (adversary)who;
             l.text = choices[w.choice].text;

@@ -1,7 +1,7 @@
 /*
  * Steps replayed as CUDA graphs write what steps launched one by one write:
- * drafts of several lengths, two sessions, across a chunk of the context, and
- * more shapes than there are graphs.
+ * drafts of several lengths, two sessions, across a chunk of the context, with
+ * log-probabilities on and off, and more shapes than there are graphs.
  */
 #include "forward_int.h"
 #include "tiny_engine.h"
@@ -33,6 +33,8 @@ static int write_both(bool graphs, int room, int branches, tiny_answer *answers)
             .sampling = {.temperature = i ? 0.7 : 0, .seed = 3}};
         const spt_answer_options ao = {.max_tokens = (size_t)(ANSWER - 9 * i),
                                        .ignore_end = true,
+                                       .logprobs = i == 1,
+                                       .top_logprobs = (size_t)i * TINY_TOP,
                                        .event = tiny_event,
                                        .user = &answers[i]};
         answers[i] = (tiny_answer){.n = 0};
@@ -55,19 +57,74 @@ static int write_both(bool graphs, int room, int branches, tiny_answer *answers)
     return good ? kept : -1;
 }
 
+/* What a pass over two sequences feeds each, and who of them wants a token. */
+typedef struct form {
+    int count[SESSIONS], logits[SESSIONS];
+} form;
+
+/* Nodes that each item's choice has, -1 where it has none; the pass's bits. */
+static bool run_form(spt_engine *e, const form *f, spt_sequence *s, int *nodes)
+{
+    static const int32_t tokens[] = {41, 42};
+    const spt_sample_row rows[2] = {{0}};
+    spt_forward_choice choices[SESSIONS];
+    spt_forward_item items[SESSIONS];
+    for (int i = 0; i < SESSIONS; i++) {
+        choices[i].count = -1;
+        items[i] = (spt_forward_item){.sequence = &s[i],
+                                      .tokens = tokens,
+                                      .count = f->count[i],
+                                      .logits = f->logits[i],
+                                      .sample = f->logits[i] ? rows : NULL,
+                                      .choice = &choices[i]};
+    }
+    bool good = CHECK_OK(
+        spt_forward_run(e->forward, items, SESSIONS, NULL, &err), &err, "runs");
+    for (int i = 0; i < SESSIONS; i++)
+        nodes[i] = choices[i].count;
+    return good;
+}
+
+/* As many items, tokens and rows, but other draft blocks. */
+static void test_blocks(void)
+{
+    static const form one = {{2, 1}, {2, 0}}, two = {{1, 2}, {1, 1}};
+    const tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
+    const spt_engine_options options = {.context = 64, .sessions = SESSIONS};
+    const int32_t text[] = {40, 41, 42, 43};
+    spt_engine *e = tiny_open(&t, &options);
+    spt_sequence s[SESSIONS];
+    spt_page_copy copy;
+    int nodes[SESSIONS];
+    for (int i = 0; i < SESSIONS; i++) {
+        spt_sequence_open(&s[i], e->pool);
+        spt_sequence_append(&s[i], text, 4, &err);
+        spt_sequence_reserve(&s[i], 2, &copy, &err);
+    }
+    for (int turn = 0; turn < 3; turn++)
+        if (run_form(e, &one, s, nodes))
+            CHECK(nodes[0] >= 1 && nodes[1] == -1, "one block of two rows");
+    if (run_form(e, &two, s, nodes))
+        CHECK(nodes[0] == 1 && nodes[1] == 1, "is not two of one row");
+    for (int i = 0; i < SESSIONS; i++)
+        spt_sequence_close(&s[i]);
+    spt_engine_close(e);
+}
+
 int main(void)
 {
+    test_blocks();
     for (int branches = 1; branches <= 2; branches++) {
         tiny_answer eager[SESSIONS], replayed[SESSIONS];
-        const char *form = branches > 1 ? "trees" : "chains";
+        const char *shape = branches > 1 ? "trees" : "chains";
         CHECK_INT(write_both(false, 0, branches, eager), 0, "without graphs");
         for (int room = 0; room <= 2; room += 2) {
             int kept = write_both(true, room, branches, replayed);
             CHECK(room ? kept > 0 && kept <= room : kept > 2,
-                  "%s: steps of %d shapes are graphs", form, kept);
+                  "%s: steps of %d shapes are graphs", shape, kept);
             CHECK(tiny_same(&eager[0], &replayed[0]) &&
                       tiny_same(&eager[1], &replayed[1]),
-                  "%s: and write the same", form);
+                  "%s: and write the same", shape);
         }
     }
     return check_done();

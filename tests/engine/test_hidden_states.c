@@ -87,9 +87,11 @@ static void add_best(comparison *c, const cJSON *text, int first, int count)
     const cJSON *best = cJSON_GetObjectItem(text, "best");
     const cJSON *lead = cJSON_GetObjectItem(text, "lead");
     for (int i = 0; i < count; i++) {
-        spt_candidate top;
-        spt_top_logprobs(c->logits + (size_t)i * (size_t)vocab, vocab, &top, 1);
-        bool same = top.token == cJSON_GetArrayItem(best, first + i)->valueint;
+        spt_logprob_row row;
+        spt_logprob_row_of(c->logits + (size_t)i * (size_t)vocab, vocab, -1, 1,
+                           &row);
+        bool same =
+            row.best[0].token == cJSON_GetArrayItem(best, first + i)->valueint;
         bool clear = cJSON_GetArrayItem(lead, first + i)->valuedouble > 0.25;
         c->tokens++;
         c->best += same;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "logprobs.h"
 #include "sampler.h"
 
 enum { VOCAB = 8 };
@@ -18,8 +19,7 @@ static int token_of(const spt_sampling *options, const float *logits,
     int32_t token = -1;
     if (spt_sampler_open(options, VOCAB, &sampler, &err) != SPT_OK)
         return -1;
-    if (spt_sampler_token(sampler, logits, text, count, &token, NULL, &err) !=
-        SPT_OK)
+    if (spt_sampler_token(sampler, logits, text, count, &token, &err) != SPT_OK)
         token = -1;
     spt_sampler_close(sampler);
     return token;
@@ -122,8 +122,8 @@ static void test_draws(void)
     bool good = spt_sampler_open(&o, VOCAB, &sampler, &err) == SPT_OK;
     for (int i = 0; i < N && good; i++) {
         int32_t token = 0;
-        good = spt_sampler_token(sampler, plain, NULL, 0, &token, NULL, &err) ==
-               SPT_OK;
+        good =
+            spt_sampler_token(sampler, plain, NULL, 0, &token, &err) == SPT_OK;
         const spt_candidate *c;
         size_t n;
         spt_sampler_candidates(sampler, plain, NULL, 0, &c, &n, &err);
@@ -148,13 +148,29 @@ static void test_draws(void)
 
 static void test_logprobs(void)
 {
-    spt_candidate top[3];
-    CHECK_NEAR(spt_logprob(plain, VOCAB, 1), log(.38891), 1e-4, "log-softmax");
-    CHECK_INT((long long)spt_top_logprobs(plain, VOCAB, top, 3), 3,
-              "the three best");
-    CHECK(top[0].token == 1 && top[1].token == 3 && top[2].token == 2,
+    static const float edges[] = {NAN, -INFINITY, INFINITY, 3, INFINITY};
+    spt_logprob_row row;
+    double sum = 0;
+    for (int i = 0; i < VOCAB; i++)
+        sum += isnan(plain[i]) ? 0 : exp((double)plain[i]);
+    spt_logprob_row_of(plain, VOCAB, 1, 3, &row);
+    CHECK_NEAR(spt_logprob_of(&row, row.logit), (double)plain[1] - log(sum),
+               1e-6, "log-softmax");
+    CHECK_INT(row.count, 3, "the three best");
+    CHECK(row.best[0].token == 1 && row.best[1].token == 3 &&
+              row.best[2].token == 2,
           "in order, the lowest id first on a tie");
-    CHECK_NEAR(top[2].p, spt_logprob(plain, VOCAB, 2), 1e-12, "with logprobs");
+    CHECK_NEAR(spt_logprob_of(&row, row.best[2].value),
+               (double)plain[2] - log(sum), 1e-6, "with logprobs");
+    spt_logprob_row_of(edges, 5, 3, 20, &row);
+    CHECK(row.count == 3 && row.best[0].token == 2 && row.best[1].token == 4 &&
+              row.best[2].token == 3,
+          "none that is no number above -infinity");
+    CHECK_NEAR(spt_logprob_of(&row, row.best[1].value), log(.5), 1e-6,
+               "+infinity counts as a number");
+    spt_logprob_row_of(edges, 2, 1, 20, &row);
+    CHECK(row.count == 0 && isnan(spt_logprob_of(&row, row.logit)),
+          "and nothing where there is none");
 }
 
 static void test_refusals(void)

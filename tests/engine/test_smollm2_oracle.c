@@ -37,15 +37,14 @@ static void compare(const cJSON *row, const float *logits, int vocab,
         int32_t token = (int32_t)number_at(tokens, i);
         const cJSON *both = cJSON_GetArrayItem(logprobs, i);
         const float *ours = logits + (size_t)i * (size_t)vocab;
-        spt_candidate top;
-        spt_top_logprobs(ours, vocab, &top, 1);
+        spt_logprob_row o;
+        spt_logprob_row_of(ours, vocab, token, 1, &o);
         bool clear = number_at(both, 0) - number_at(both, 1) > 1;
         a->tokens++;
-        a->best += top.token == token;
+        a->best += o.best[0].token == token;
         a->clear += clear;
-        a->clear_best += clear && top.token == token;
-        a->difference +=
-            fabs(spt_logprob(ours, vocab, token) - number_at(both, 0));
+        a->clear_best += clear && o.best[0].token == token;
+        a->difference += fabs(spt_logprob_of(&o, o.logit) - number_at(both, 0));
     }
 }
 

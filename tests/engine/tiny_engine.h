@@ -13,7 +13,7 @@
 #include "tiny_model.h"
 #include "tokenizer_int.h"
 
-enum { TINY_END = 256, TINY_TEXT = 64 };
+enum { TINY_END = 256, TINY_TEXT = 64, TINY_TOP = 3 };
 
 /* Models written from here on have their byte tokens moved by so many. */
 static int tiny_shift;
@@ -100,6 +100,7 @@ tiny_open(const tiny_model *t, const spt_engine_options *options)
 typedef struct tiny_answer {
     int32_t tokens[TINY_TEXT];
     double logprobs[TINY_TEXT];
+    spt_token_logprob top[TINY_TEXT][TINY_TOP];
     size_t n;
     char text[1024];
     size_t size;
@@ -112,6 +113,8 @@ __attribute__((unused)) static bool tiny_event(void *user, const spt_event *e)
     tiny_answer *a = user;
     for (size_t i = 0; i < e->n_tokens && a->n < TINY_TEXT; i++) {
         a->tokens[a->n] = e->tokens[i];
+        for (size_t j = 0; j < e->n_top && j < TINY_TOP; j++)
+            a->top[a->n][j] = e->top[i * e->n_top + j];
         a->logprobs[a->n++] = e->logprobs ? e->logprobs[i] : 0;
     }
     if (a->size + e->text_size < sizeof a->text) {
@@ -122,6 +125,18 @@ __attribute__((unused)) static bool tiny_event(void *user, const spt_event *e)
     return false;
 }
 
+static bool tiny_same_top(const tiny_answer *a, const tiny_answer *b)
+{
+    for (size_t i = 0; i < a->n; i++)
+        for (int j = 0; j < TINY_TOP; j++) {
+            const spt_token_logprob *x = &a->top[i][j], *y = &b->top[i][j];
+            if (x->token != y->token ||
+                memcmp(&x->logprob, &y->logprob, sizeof x->logprob) != 0)
+                return false;
+        }
+    return true;
+}
+
 /* To the bit: tokens, logprobs, text, finish. */
 __attribute__((unused)) static bool tiny_same(const tiny_answer *a,
                                               const tiny_answer *b)
@@ -129,7 +144,7 @@ __attribute__((unused)) static bool tiny_same(const tiny_answer *a,
     return a->n == b->n && a->size == b->size && a->finish == b->finish &&
            memcmp(a->tokens, b->tokens, a->n * sizeof *a->tokens) == 0 &&
            memcmp(a->logprobs, b->logprobs, a->n * sizeof *a->logprobs) == 0 &&
-           memcmp(a->text, b->text, a->size) == 0;
+           memcmp(a->text, b->text, a->size) == 0 && tiny_same_top(a, b);
 }
 
 #endif

@@ -63,12 +63,15 @@ planted early-wait "asynchronous copy before its wait" linear.cu \
 planted wrong-field "expected" linear_unit.cu \
     's/8 \* half + 2 \* place - 4/8 * half + 2 * place - 2/' \
     linear weight=q6_k k_warps=8 panels=4 stages=4 rows=3 outputs=40
-planted last-of-ties "token of row" sample.cu \
-    's/<< 32 | ~static_cast<unsigned>(i)/<< 32 | static_cast<unsigned>(i)/;
-     s/token = static_cast<int>(~static/token = static_cast<int>(static/' \
+planted last-of-ties "token of row" logit_row.cu \
+    's/best = max(best, \(.*\) | ~static_cast<unsigned>(i))/best = max(best, \1 | ~static_cast<unsigned>(i \& ~1))/' \
     sample rows=40 threads=256
-planted all-ties "token of row" sample.cu 's/ && rank \* cut.one < cut.rest//' \
+planted all-ties "token of row" logit_row.cu 's/ && rank \* cut.one < cut.rest//' \
     sample rows=70 threads=256
+planted no-infinities "out of row" logprobs.cu 's/ && x > MINUS_INFINITY//' \
+    logprobs rows=40 vocabulary=31 threads=256
+planted any-order "out of row" logprobs.cu 's/rank += .*/rank = threadIdx.x;/' \
+    logprobs rows=40 vocabulary=31 threads=256
 planted halves-swapped "out of row" packed_decode.cu 's/n\[i\] |= (word_at(unit, 128 + lane) >> (half/n[i] |= (word_at(unit, 128 + lane) >> (16 - half/' \
     embedding weight=q5_1 packed=true rows=20
 planted any-child "of row" accept.cu 's/ && parent == at//' \

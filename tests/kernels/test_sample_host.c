@@ -77,7 +77,7 @@ static int32_t host_token(int row, bool *can)
         return -2;
     *can = spt_sampler_row(sampler, 0, &unused);
     if (spt_sampler_token(sampler, logits[row], NULL, position_of(row), &token,
-                          NULL, &err) != SPT_OK)
+                          &err) != SPT_OK)
         token = -1;
     spt_sampler_close(sampler);
     return token;

@@ -132,6 +132,8 @@ static cJSON *logprobs_of(serve_choice *choice, const spt_event *event)
         cJSON *tops = cJSON_AddArrayToObject(entry, "top_logprobs");
         for (size_t t = 0; event->top && t < event->n_top; t++) {
             const spt_token_logprob *row = &event->top[i * event->n_top + t];
+            if (row->token < 0)
+                break;
             cJSON *top = cJSON_CreateObject();
             cJSON_AddItemToArray(tops, top);
             add_token(top, job, row->token, row->logprob);
