@@ -11,7 +11,8 @@ reported. Names, with their defaults:
     prompts=8       of each kind
     tokens=96       of an answer, or fewer where the model ends it
     temperature=0
-    lengths=4,8,-1  draft lengths; -1 = as long as pays
+    lengths=4,8,-1  draft lengths; -1 = as long as pays, up to longest
+    longest=8
     drafts=         files of draft models, beside n-gram; their names are
                     those of the files, but for .gguf
     accept=match    or rejection, for draft models
@@ -25,6 +26,7 @@ prompts.
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -33,7 +35,7 @@ PROMPTS = FOLDER + "/../data/prompts.jsonl"
 BOARDS = ["h200_sxm", "h100_sxm"]
 RESAMPLINGS = 2000
 DEFAULTS = {"prompts": "8", "tokens": "96", "temperature": "0",
-            "lengths": "4,8,-1", "drafts": "", "accept": "match",
+            "lengths": "4,8,-1", "longest": "8", "drafts": "", "accept": "match",
             "tables": "", "run": "1"}
 # How the kinds of prompts are called in acceptance tables, and their words.
 WORKLOADS = {"code": ("code", "HumanEval"),
@@ -46,7 +48,7 @@ WORKLOADS = {"code": ("code", "HumanEval"),
 def write_answers(bench, model, out, names):
     """Everything that the report needs, in the order of its need."""
     same = ["%s=%s" % (name, names[name])
-            for name in ("prompts", "tokens", "temperature")]
+            for name in ("prompts", "tokens", "temperature", "longest")]
     command = [bench, model, PROMPTS, out, *same]
     lengths = "lengths=" + names["lengths"]
     subprocess.run(command, check=True)
@@ -159,23 +161,28 @@ def write_tables(answers, model, names):
         if length != longest or not sum(row["drafts"] for row in rows):
             continue
         workload, words = WORKLOADS[kind]
-        table = {"method": "ngram" if drafter == "ngram" else "external",
-                 "drafter": drafter, "target": model, "workload": workload,
-                 "words": words, "temperature": float(names["temperature"]),
-                 "thinking": False,
+        ngram = drafter == "ngram"
+        table = {"method": "ngram" if ngram else "external",
+                 "drafter": "n-gram lookup" if ngram else drafter,
+                 "target": model, "workload": workload, "words": words,
+                 "temperature": float(names["temperature"]),
+                 "thinking": False, "borrow": False,
                  "survival": [round(s, 4) for s in survival(rows)]}
-        if drafter == "ngram":
+        if ngram:
             table["match_rate"] = round(sum(row["drafts"] for row in rows) /
                                         sum(row["steps"] for row in rows), 4)
         table["note"] = "%d answers, %d tokens" % (
             len(rows), sum(len(row["tokens"]) for row in rows))
         tables.append(table)
-    source = ("this repository's bench: tests/bench/acceptance.py on sim, "
-              "SmolLM2-135M-Instruct in Q4_1")
+    source = ("this repository's bench on sim, SmolLM2-135M-Instruct in Q4_1: "
+              "acceptance.py tokens=%s lengths=%s" % (names["tokens"],
+                                                      names["lengths"]))
+    text = json.dumps({"schema": "spectune.acceptance/1", "source": source,
+                       "tables": tables}, indent=2)
+    # Lists of numbers stand in one line.
+    text = re.sub(r"\[[\d.,\s]+\]", lambda m: " ".join(m[0].split()), text)
     with open(names["tables"], "w", encoding="utf-8") as file:
-        json.dump({"schema": "spectune.acceptance/1", "source": source,
-                   "tables": tables}, file, indent=2)
-        file.write("\n")
+        file.write(text.replace("[ ", "[").replace(" ]", "]") + "\n")
 
 
 def main():

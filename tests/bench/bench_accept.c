@@ -27,7 +27,7 @@
 
 enum { SLOTS_MAX = 32, PROMPTS_MAX = 512, TEXT_MAX = 4096, BOARDS = 2 };
 /* As spt_engine_options has them. */
-enum { LONGEST = 8, PREFILL_CHUNK = 64, MIN_MATCH = 2, MAX_MATCH = 8 };
+enum { PREFILL_CHUNK = 64, MIN_MATCH = 2, MAX_MATCH = 8 };
 
 /* Draft lengths are chosen by the first, times are modelled for both. */
 static const char *const boards[BOARDS] = {"h200_sxm", "h100_sxm"};
@@ -36,7 +36,9 @@ static const char *const boards[BOARDS] = {"h200_sxm", "h100_sxm"};
 #define SETTINGS(SETTING)                                                 \
     SETTING(draft, "none", "none, ngram or the file of a draft model")    \
     SETTING(name, "", "of the drafter in OUT; as draft")                  \
-    SETTING(lengths, "0", "draft lengths, -1 = as long as pays")          \
+    SETTING(lengths, "0",                                                 \
+            "draft lengths, -1 = as long as pays, up to longest")         \
+    SETTING(longest, "8", "draft that there is room for")                 \
     SETTING(tokens, "96", "of an answer at most")                         \
     SETTING(temperature, "0", "0 = greedy")                               \
     SETTING(accept, "match", "match or rejection")                        \
@@ -69,6 +71,7 @@ typedef struct bench {
     cJSON *rows[PROMPTS_MAX]; /* own the texts of prompts */
     prompt prompts[PROMPTS_MAX];
     int n_prompts, n_sessions, length;
+    int longest; /* draft that the engine has room for */
     size_t max_tokens;
     FILE *out;
     spt_buf done; /* what OUT had */
@@ -312,9 +315,9 @@ static spt_status known_answer(slot *s, int32_t *text, int *count,
 
 static int depth(const bench *b, spt_draft_meter *meter, int at, int room)
 {
-    double times[LONGEST + 1];
-    if (room > (b->length < 0 ? LONGEST : b->length))
-        room = b->length < 0 ? LONGEST : b->length;
+    int most = b->length < 0 ? b->longest : b->length;
+    double times[SPT_DRAFT_NODES];
+    room = room < most ? room : most;
     for (int d = 0; d <= room; d++)
         times[d] = alone_us((void *)&b->times[0], 1, at, d);
     return b->length < 0 ? spt_draft_meter_choose(meter, times, room) : room;
@@ -390,6 +393,7 @@ static spt_status open_engine(bench *b, const char *model, spt_error *err)
                             .device = SPT_DEVICE_SIM,
                             .context = 640,
                             .sessions = b->n_sessions,
+                            .draft_length = b->longest,
                             .step_us = alone_us,
                             .step_user = &b->times[0]};
     if (strcmp(b->set.draft, "ngram") == 0)
@@ -430,6 +434,9 @@ static spt_status go(bench *b, char **paths, spt_error *err)
     const char *lengths = b->set.lengths;
     for (char *end; *lengths; lengths = *end ? end + 1 : end) {
         b->length = (int)strtol(lengths, &end, 10);
+        if (b->length > b->longest)
+            return spt_fail(err, SPT_E_USAGE, "lengths: %d is beyond longest",
+                            b->length);
         SPT_TRY(atoi(b->set.replay) ? replay_all(b, err) : write_all(b, err));
     }
     return SPT_OK;
@@ -474,7 +481,9 @@ int main(int argc, char **argv)
         b.set.name = b.set.draft;
     b.max_tokens = (size_t)strtoull(b.set.tokens, NULL, 10);
     b.n_sessions = atoi(b.set.sessions);
-    if (b.n_sessions < 1 || b.n_sessions > SLOTS_MAX || b.max_tokens < 1)
+    b.longest = atoi(b.set.longest);
+    if (b.longest < 1 || b.longest > SPT_DRAFT_LENGTH_MAX || b.n_sessions < 1 ||
+        b.n_sessions > SLOTS_MAX || b.max_tokens < 1)
         return usage();
     for (int i = 0; i < SLOTS_MAX; i++)
         b.slots[i].bench = &b;

@@ -22,6 +22,14 @@ static void test_shipped(void)
           "DSpark is known at seven drafts only");
     CHECK(!spt_acceptance_find(&a, "dspark", NULL, "qwen3-8b", "prose"),
           "what has no table has none");
+    t = spt_acceptance_find(&a, "ngram", NULL, "smollm2-135m", "editing");
+    CHECK(t && t->longest == 15 && t->match_rate < 1,
+          "n-gram on SmolLM2-135M, own bench");
+    t = spt_acceptance_find(&a, "ngram", NULL, NULL, "code");
+    CHECK(t && strcmp(t->target, "llama-3.1-8b") == 0,
+          "a stand-in borrows from a model of usual size");
+    CHECK(!spt_acceptance_find(&a, "ngram", NULL, NULL, "editing"),
+          "and nothing that only a tiny one has");
     bool sourced = true;
     for (size_t i = 0; i < a.count; i++)
         sourced &= strlen(a.tables[i].source) > 10;
@@ -85,6 +93,14 @@ static const struct refusal {
     {"an unknown field", TABLE("\"survival\": [0.5], \"extra\": 1"), "extra"},
     {"a match rate of another method",
      TABLE("\"survival\": [0.5], \"match_rate\": 1"), "match_rate"},
+    {"a borrow that is no truth value",
+     TABLE("\"survival\": [0.5], \"borrow\": 1"), "borrow"},
+    {"a workload that nobody knows",
+     "{\"schema\": \"spectune.acceptance/1\", \"source\": \"test\","
+     "\"tables\": [{\"method\": \"eagle3\", \"drafter\": \"d\","
+     "\"target\": \"t\", \"workload\": \"poems\", \"words\": \"w\","
+     "\"survival\": [0.5]}]}",
+     "workload"},
     {"an expected length above 1 + D",
      TABLE("\"expected\": [{\"draft_length\": 2, \"length\": 3.5}]"), "length"},
     {"an expected length that shrinks",

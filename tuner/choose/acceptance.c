@@ -4,7 +4,7 @@
  *     {"method", "drafter", "target", "workload", "words", "temperature",
  *      "thinking", "survival": [...] or "expected": [{"draft_length",
  *      "length"}], "trees": [{"depth", "top_k", "nodes", "length"}],
- *      "ranks": [...], "match_rate" (n-gram), "note"}]}
+ *      "ranks": [...], "match_rate" (n-gram), "borrow", "note"}]}
  */
 #include "acceptance.h"
 
@@ -15,8 +15,8 @@
 #include "files.h"
 #include "json.h"
 
-static const char *const workloads[] = {"code", "chat", "prose", "mathematics",
-                                        "mixed"};
+static const char *const workloads[] = {
+    "code", "chat", "prose", "mathematics", "mixed", "translation", "editing"};
 
 static bool known_workload(const char *name)
 {
@@ -173,7 +173,7 @@ static spt_status read_key(const cJSON *json, const char *where, spt_table *t,
     SPT_TRY(spt_json_only(json, where,
                           "method drafter target workload words temperature "
                           "thinking survival expected trees ranks match_rate "
-                          "note",
+                          "borrow note",
                           err));
     SPT_TRY(spt_json_text(json, where, "method", &t->method, err));
     SPT_TRY(spt_json_text(json, where, "drafter", &t->drafter, err));
@@ -190,8 +190,11 @@ static spt_status read_key(const cJSON *json, const char *where, spt_table *t,
     if (!known_workload(t->workload))
         return spt_fail(err, SPT_E_FORMAT,
                         "%s: workload '%.40s': expected code, chat, prose, "
-                        "mathematics or mixed",
+                        "mathematics, mixed, translation or editing",
                         where, t->workload);
+    t->borrow = true;
+    if (spt_json_has(json, "borrow"))
+        SPT_TRY(spt_json_bool(json, where, "borrow", &t->borrow, err));
     t->temperature = -1;
     if (spt_json_has(json, "temperature"))
         SPT_TRY(spt_json_number(json, where, "temperature", 0, 10,
@@ -347,7 +350,7 @@ const spt_table *spt_acceptance_find(const spt_acceptance *a,
         const spt_table *t = &a->tables[i];
         if (strcmp(t->method, method) != 0 ||
             strcmp(t->workload, workload) != 0 ||
-            (target && strcasecmp(t->target, target) != 0) ||
+            (target ? strcasecmp(t->target, target) != 0 : !t->borrow) ||
             (drafter && strcasecmp(t->drafter, drafter) != 0))
             continue;
         if (!best || t->layer > best->layer ||

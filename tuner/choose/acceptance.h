@@ -32,6 +32,7 @@ typedef struct spt_table {
     const char *source, *note; /* note: or "" */
     double temperature; /* -1 = not stated */
     int thinking; /* 1, 0, or -1 = not stated */
+    bool borrow; /* targets without tables may take it */
     double match_rate; /* of n-gram: steps that have something to propose */
     /* expected[D] = E[L] - 1 with D drafts, given that there is a proposal;
        negative = unknown. expected[0] = 0. */
@@ -66,7 +67,7 @@ void spt_acceptance_free(spt_acceptance *acceptance);
 /*
  * The table for a key, or NULL. A user's file comes before the shipped ones;
  * of several tables the one that knows the most draft lengths wins, then the
- * first. drafter or target NULL: any.
+ * first. drafter NULL: any; target NULL: any whose tables may be borrowed.
  */
 const spt_table *spt_acceptance_find(const spt_acceptance *acceptance,
                                      const char *method, const char *drafter,
