@@ -432,6 +432,8 @@ typedef struct spt_session_stats {
     uint64_t draft_tokens, accepted_tokens; /* by depth of the draft */
     uint64_t drafted_at[SPT_DRAFT_LENGTH_MAX]; /* drafts of that depth */
     uint64_t accepted_at[SPT_DRAFT_LENGTH_MAX];
+    /* Lengths that were chosen by times of own steps, by step_us alone. */
+    uint64_t lengths_timed, lengths_modelled;
 } spt_session_stats;
 
 SPT_API void spt_session_statistics(const spt_session *session,

@@ -10,6 +10,10 @@
  *
  * and the D for which that is highest is taken, 0 included. Only the past
  * enters, so the choice never depends on the tokens that it is made for.
+ *
+ * Where 0 is best, the best other length is tried now and then, less and less
+ * often: for two steps, as the first may have a drafter catch up, and on as
+ * long as it pays. What was known of drafts fades meanwhile.
  */
 #ifndef SPT_DRAFT_LENGTH_H
 #define SPT_DRAFT_LENGTH_H
@@ -21,6 +25,9 @@ typedef struct spt_draft_meter {
     double accepted[SPT_DRAFT_NODES];
     double asked, offered; /* drafting steps, those with drafts */
     int plain_steps, probe_after; /* since D = 0; when to try again */
+    int probe_steps; /* that are left of the trial */
+    bool probing; /* the last choice was one */
+    double needs; /* accepted drafts above which it pays */
 } spt_draft_meter;
 
 void spt_draft_meter_start(spt_draft_meter *meter);
@@ -32,11 +39,8 @@ void spt_draft_meter_note(spt_draft_meter *meter, int offered, int accepted);
 void spt_draft_meter_survival(const spt_draft_meter *meter, int max,
                               double *survival);
 
-/*
- * The length for the next step. times: (max + 1), of steps with 0 ... max
- * drafts, in any unit; NULL: max. Where 0 pays best, one draft is tried now
- * and then, less and less often.
- */
+/* The length for the next step. times: (max + 1), of steps with 0 ... max
+   drafts, in any unit; NULL: max. */
 int spt_draft_meter_choose(spt_draft_meter *meter, const double *times,
                            int max);
 

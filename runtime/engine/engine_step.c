@@ -49,14 +49,11 @@ static int draft_depth(spt_session *s, int batch)
 {
     const spt_engine *e = s->engine;
     int max = lesser(e->options.draft_length, room_for_drafts(s));
-    double times[SPT_DRAFT_NODES];
     if (!e->drafter.class || s->options.draft_length < 0)
         return 0;
     if (s->options.draft_length > 0)
         return lesser(max, s->options.draft_length);
-    bool known =
-        spt_engine_step_times(e, batch, s->sequence.n_tokens, max, times);
-    return spt_draft_meter_choose(&s->meter, known ? times : NULL, max);
+    return spt_engine_choose_length(s, batch, max);
 }
 
 /* Fills shares with those that write, then with prompts. */
@@ -91,15 +88,18 @@ static spt_status draft(step *st, spt_error *err)
 {
     spt_engine *e = st->engine;
     spt_draft_request *requests = e->requests;
+    bool plain = spt_engine_times_plain(e, st->shares, st->count);
     int n = 0;
     for (int i = 0; i < st->count; i++) {
         spt_share *share = &st->shares[i];
         spt_session *s = share->session;
         spt_draft_clear(&s->draft);
-        int depth = share->decodes && share->prefix == 1
+        int depth = share->decodes && share->prefix == 1 && !plain
                         ? draft_depth(s, st->count)
                         : 0;
         share->wants_draft = depth > 0;
+        share->catches_up = depth > 0 && !s->drafted;
+        s->drafted = depth > 0;
         share->depth = depth;
         if (depth > 0)
             requests[n++] = (spt_draft_request){

@@ -122,12 +122,52 @@ void spt_engine_close_times(spt_engine *e)
     e->times_path = NULL;
 }
 
-bool spt_engine_step_times(const spt_engine *e, int batch, int context, int max,
-                           double *times)
+int spt_engine_choose_length(spt_session *s, int batch, int max)
 {
+    const spt_engine *e = s->engine;
     const spt_step_model model = {e->options.step_us, e->options.step_user,
                                   e->options.draft.branches};
-    return spt_step_times_get(e->times, &model, batch, context, max, times);
+    int context = s->sequence.n_tokens;
+    double us[SPT_DRAFT_NODES];
+    spt_step_source source =
+        spt_step_times_get(e->times, &model, batch, context, max, us);
+    s->stats.lengths_timed += source == SPT_STEP_TIMED;
+    s->stats.lengths_modelled += source == SPT_STEP_MODELLED;
+    int length = spt_draft_meter_choose(
+        &s->meter, source == SPT_STEP_UNKNOWN ? NULL : us, max);
+    return has_clock(e) ? spt_step_times_explore(e->times, &model, batch,
+                                                 context, max, length)
+                        : length;
+}
+
+/* Only steps in which every session decodes have a place in the table. */
+static bool has_place(const spt_share *shares, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!shares[i].decodes || shares[i].prefix != 1)
+            return false;
+    return count > 0;
+}
+
+/* Tokens of a session, on the average. */
+static int mean_context(const spt_share *shares, int count)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += shares[i].session->sequence.n_tokens;
+    return (int)(sum / count);
+}
+
+bool spt_engine_times_plain(const spt_engine *e, const spt_share *shares,
+                            int count)
+{
+    if (!has_clock(e) || !has_place(shares, count))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (shares[i].session->options.draft_length != 0)
+            return false;
+    return spt_step_times_want_plain(e->times, count,
+                                     mean_context(shares, count));
 }
 
 spt_status spt_engine_start_clock(spt_engine *e, spt_error *err)
@@ -135,24 +175,20 @@ spt_status spt_engine_start_clock(spt_engine *e, spt_error *err)
     return has_clock(e) ? spt_forward_start_clock(e->forward, err) : SPT_OK;
 }
 
-/* Only steps in which every session decodes have a place in the table. */
 spt_status spt_engine_stop_clock(spt_engine *e, const spt_share *shares,
                                  int count, spt_error *err)
 {
     int rows = 0;
-    int64_t context = 0;
     double us;
-    if (!has_clock(e) || !count)
+    if (!has_clock(e) || !has_place(shares, count))
         return SPT_OK;
     for (int i = 0; i < count; i++) {
-        const spt_session *s = shares[i].session;
-        if (!shares[i].decodes || shares[i].prefix != 1)
+        if (shares[i].catches_up)
             return SPT_OK;
-        rows += 1 + s->draft.count;
-        context += s->sequence.n_tokens;
+        rows += 1 + shares[i].session->draft.count;
     }
     SPT_TRY(spt_forward_stop_clock(e->forward, &us, err));
-    spt_step_times_note(e->times, count, (int)(context / count), rows, us);
+    spt_step_times_note(e->times, count, mean_context(shares, count), rows, us);
     if (e->times->notes % WRITE_EVERY == 0)
         save_times(e);
     return SPT_OK;

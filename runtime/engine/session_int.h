@@ -31,6 +31,7 @@ struct spt_session {
     spt_draft_meter meter;
     spt_draft draft; /* of the running step */
     spt_answer answer;
+    bool drafted; /* the last step asked the drafter */
     bool answering;
     atomic_bool cancelled;
     size_t turn; /* of the engine, in the last step that had the session */
@@ -72,6 +73,7 @@ typedef struct spt_share {
     int prefix; /* tokens of the text that are fed, the anchor included */
     bool decodes; /* the anchor is among them: there are logits */
     bool wants_draft; /* the drafter is asked, for `depth` tokens */
+    bool catches_up; /* and was not before: it may have text to read */
     int depth;
     uint32_t tree[SPT_DRAFT_NODES];
     bool on_device; /* tokens are drawn and accepted there */
@@ -101,9 +103,11 @@ spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
 /* engine_times.c: the table of the options' file, if it fits; saves it. */
 spt_status spt_engine_open_times(spt_engine *engine, spt_error *err);
 void spt_engine_close_times(spt_engine *engine);
-/* Times of steps with 0 ... max drafts; false: unknown. */
-bool spt_engine_step_times(const spt_engine *engine, int batch, int context,
-                           int max, double *times);
+/* How far the session drafts, up to max, in a step of so many. */
+int spt_engine_choose_length(spt_session *session, int batch, int max);
+/* Whether a step of these shares does without drafts, to be timed. */
+bool spt_engine_times_plain(const spt_engine *engine, const spt_share *shares,
+                            int count);
 /* Before a step drafts, and after its rows have run. */
 spt_status spt_engine_start_clock(spt_engine *engine, spt_error *err);
 spt_status spt_engine_stop_clock(spt_engine *engine, const spt_share *shares,

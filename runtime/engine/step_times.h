@@ -4,6 +4,12 @@
  *
  * A cell begins with the lowest of its first times, which a cold start cannot
  * raise; from then on it follows slowly, and one stalled step hardly moves it.
+ * It begins anew when times stay far from it, or when it was not timed for
+ * long, which is counted in steps of its batch and context. After very long it
+ * is not believed: a length that once was slow is tried again. What a choice
+ * depends on, the step without drafts and the lengths beside the chosen one, is
+ * timed now and then.
+ *
  * The table can be kept in a file. That is sealed and names what the times
  * hold for: another chip, model or kernel makes it a miss, never an answer.
  */
@@ -26,6 +32,11 @@ enum {
 typedef struct spt_step_cell {
     uint32_t steps; /* timed so far */
     double us;
+    /* Not kept in the file. */
+    uint32_t seen; /* the clock when it was timed last */
+    bool anew; /* it was long ago: the next times replace it */
+    int fresh; /* times of late that may replace it */
+    double fresh_us; /* the lowest of them */
 } spt_step_cell;
 
 typedef spt_step_cell spt_step_cells[SPT_STEP_BATCHES][SPT_STEP_CONTEXTS]
@@ -34,6 +45,7 @@ typedef spt_step_cell spt_step_cells[SPT_STEP_BATCHES][SPT_STEP_CONTEXTS]
 typedef struct spt_step_times {
     spt_step_cells cell;
     spt_step_cells kept; /* as they were in the file when it was last used */
+    uint32_t clock[SPT_STEP_BATCHES][SPT_STEP_CONTEXTS]; /* steps */
     uint64_t notes; /* since it was opened */
 } spt_step_times;
 
@@ -74,14 +86,27 @@ typedef struct spt_step_model {
     int branches; /* rows of a draft are 1 + branches * its length */
 } spt_step_model;
 
+typedef enum spt_step_source {
+    SPT_STEP_UNKNOWN = 0,
+    SPT_STEP_MODELLED,
+    SPT_STEP_TIMED, /* own times have a part in it */
+} spt_step_source;
+
 /*
  * times[d], d = 0 ... max: of a step with drafts of d tokens. What was timed is
  * taken as it is; the rest is the model's, scaled by the nearest time that was
- * taken (other rows first, then other contexts), or, without a model, is that
- * time. False: there is neither.
+ * taken (other rows first, then other contexts, then other batches), or,
+ * without a model, is that time.
  */
-bool spt_step_times_get(const spt_step_times *t, const spt_step_model *model,
-                        int batch, int context, int max, double *times);
+spt_step_source spt_step_times_get(const spt_step_times *t,
+                                   const spt_step_model *model, int batch,
+                                   int context, int max, double *times);
+
+/* Whether a step without drafts is due there, to be timed. */
+bool spt_step_times_want_plain(const spt_step_times *t, int batch, int context);
+/* The length 1 ... max beside the chosen one that is due there, or that. */
+int spt_step_times_explore(const spt_step_times *t, const spt_step_model *model,
+                           int batch, int context, int max, int chosen);
 
 /*
  * Takes in what others added to the file since t was last the same. A cell that

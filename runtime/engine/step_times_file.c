@@ -118,7 +118,7 @@ static spt_status read_cell(const cJSON *o, const char *path, spt_step_times *t,
     SPT_TRY(spt_json_number(o, path, "us", SPT_STEP_US_MIN, SPT_STEP_US_MAX,
                             &us, err));
     *spt_step_times_at(t, (int)batch, (int)context, (int)rows) =
-        (spt_step_cell){(uint32_t)steps, us};
+        (spt_step_cell){.steps = (uint32_t)steps, .us = us};
     return SPT_OK;
 }
 
@@ -169,6 +169,7 @@ spt_status spt_step_times_read(const char *path, const spt_step_key *key,
     spt_status status = read_all(path, key, found, err);
     if (status == SPT_OK) {
         memcpy(t->cell, found->cell, sizeof t->cell);
+        memset(t->clock, 0, sizeof t->clock);
         keep(t);
     }
     spt_free(found);

@@ -93,8 +93,8 @@ static void test_gaps(void)
     m.branches = 2;
     spt_step_times_get(&table, &m, 1, 100, 4, t);
     CHECK_NEAR(t[2], 150, 0, "a tree of depth 2 has five rows");
-    CHECK(spt_step_times_get(&table, &m, 2, 100, 4, t) && t[0] == 201,
-          "another batch is another matter");
+    spt_step_times_get(&table, &m, 2, 100, 4, t);
+    CHECK_NEAR(t[0], 201 * 202 / 102.56, 1e-9, "so is another batch");
     clear(&table);
     spt_step_times_note(&table, 1, 100, 1, 500);
     spt_step_times_get(&table, &m, 1, 100, 4, t);
@@ -145,6 +145,17 @@ static void test_foreign(const char *path)
           "which is said: %s", err.text);
 }
 
+/* In table and other, as a file has them. */
+static bool same_cells(void)
+{
+    const spt_step_cell *a = &table.cell[0][0][0], *b = &other.cell[0][0][0];
+    size_t count = sizeof table.cell / sizeof *a;
+    for (size_t i = 0; i < count; i++)
+        if (a[i].steps != b[i].steps || memcmp(&a[i].us, &b[i].us, 8) != 0)
+            return false;
+    return true;
+}
+
 static void test_file(void)
 {
     char path[64];
@@ -155,7 +166,7 @@ static void test_file(void)
     note_often(&table, 1 << 24, 32, 1e6);
     CHECK_OK(spt_step_times_save(path, &key, &table, &err), &err, "written");
     CHECK_OK(spt_step_times_read(path, &key, &other, &err), &err, "read");
-    CHECK(memcmp(table.cell, other.cell, sizeof table.cell) == 0, "the same");
+    CHECK(same_cells(), "the same");
     test_foreign(path);
     FILE *f = fopen(path, "r+");
     fseek(f, 200, SEEK_SET);
