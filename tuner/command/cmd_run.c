@@ -38,14 +38,24 @@ typedef struct run {
 } run;
 
 /* What an interrupt ends. */
-static spt_session *interrupted;
+static spt_session *volatile interrupted;
 
+/* The first one ends the answer, and what was learnt is kept; the second one
+   ends the process. */
 static void on_interrupt(int signal_number)
 {
-    (void)signal_number;
-    if (interrupted)
-        spt_session_cancel(interrupted);
-    signal(SIGINT, SIG_DFL);
+    spt_session *session = interrupted;
+    if (session)
+        spt_session_cancel(session);
+    signal(signal_number, SIG_DFL);
+}
+
+/* Until the process ends. A reader that left is seen where text is written. */
+static void catch_interrupts(void)
+{
+    signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static double now(void)
@@ -178,13 +188,12 @@ static spt_status write_answer(run *r, spt_error *err)
     spt_buf_free(&r->text);
     r->text = (spt_buf){0};
     interrupted = r->session;
-    signal(SIGINT, on_interrupt);
+    catch_interrupts();
     r->started = now();
     spt_status status =
         spt_session_generate(r->session, &r->options.answer, &r->finish, err);
     r->ended = now();
     r->rest_s = r->ended - r->started - r->first_s;
-    signal(SIGINT, SIG_DFL);
     interrupted = NULL;
     return status;
 }
@@ -248,6 +257,27 @@ static void print_rate(const run *r)
         fprintf(stderr, "too few for a rate");
 }
 
+static const char *times_evidence(const run *r)
+{
+    return r->info.is_sim ? "simulated" : "measured";
+}
+
+/* What chose how far to draft. */
+static void print_lengths(const run *r, const spt_session_stats *s)
+{
+    if (r->options.session.draft_length > 0)
+        fprintf(stderr, "draft lengths: %d, as given\n",
+                r->options.session.draft_length);
+    else if (s->lengths_timed + s->lengths_modelled > 0)
+        fprintf(stderr,
+                "draft lengths: %llu chosen by %s times of steps, %llu by the "
+                "time model\n",
+                (unsigned long long)s->lengths_timed, times_evidence(r),
+                (unsigned long long)s->lengths_modelled);
+    else
+        fprintf(stderr, "draft lengths: the longest, no times are known\n");
+}
+
 static void print_summary(const run *r, const spt_session_stats *s)
 {
     const spt_engine_info *i = &r->info;
@@ -260,9 +290,11 @@ static void print_summary(const run *r, const spt_session_stats *s)
     print_rate(r);
     fprintf(stderr, ", %s\n", spt_finish_text(r->finish));
     print_modelled(r, s);
+    if (r->options.engine.draft.method == SPT_DRAFT_NONE)
+        return;
+    print_lengths(r, s);
     if (!s->drafts) {
-        if (r->options.engine.draft.method != SPT_DRAFT_NONE)
-            fprintf(stderr, "drafts: none, no step had any to offer\n");
+        fprintf(stderr, "drafts: none, no step had any to offer\n");
         return;
     }
     fprintf(stderr,
@@ -279,9 +311,13 @@ static void print_summary(const run *r, const spt_session_stats *s)
     fputc('\n', stderr);
 }
 
-static void add_drafts(cJSON *root, const spt_session_stats *s)
+static void add_drafts(cJSON *root, const run *r, const spt_session_stats *s)
 {
     cJSON *drafts = cJSON_AddObjectToObject(root, "drafts");
+    cJSON *lengths = cJSON_AddObjectToObject(drafts, "lengths_chosen_by");
+    cJSON_AddNumberToObject(lengths, "step_times", (double)s->lengths_timed);
+    cJSON_AddStringToObject(lengths, "evidence", times_evidence(r));
+    cJSON_AddNumberToObject(lengths, "time_model", (double)s->lengths_modelled);
     cJSON_AddNumberToObject(drafts, "num_drafts", (double)s->drafts);
     cJSON_AddNumberToObject(drafts, "num_draft_tokens",
                             (double)s->draft_tokens);
@@ -322,7 +358,7 @@ static void print_json(const run *r, const spt_session_stats *s)
     cJSON_AddStringToObject(root, "finish", spt_finish_text(r->finish));
     cJSON_AddNumberToObject(root, "prompt_tokens", (double)r->prompt_tokens);
     cJSON_AddNumberToObject(root, "steps", (double)s->steps);
-    add_drafts(root, s);
+    add_drafts(root, r, s);
     cJSON *time = cJSON_AddObjectToObject(root, "host_seconds");
     spt_json_add4(time, "open", r->open_s);
     spt_json_add4(time, "first_token", r->first_s);
