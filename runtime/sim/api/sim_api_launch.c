@@ -84,20 +84,26 @@ static CUresult check_cluster(sim_kernel *kernel)
     if (!kernel->cluster[0])
         memcpy(kernel->cluster, ptx->cluster, sizeof(kernel->cluster));
     if (!kernel->cluster[0])
-        return CUDA_SUCCESS;
+        return ptx->explicit_cluster
+                   ? sim_because(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+                                 "launch of %s: it needs a cluster dimension",
+                                 ptx->name)
+                   : CUDA_SUCCESS;
     uint64_t size = 1;
     for (int i = 0; i < 3; i++) {
         if (!kernel->cluster[i])
             kernel->cluster[i] = 1;
         size *= kernel->cluster[i];
-        if (kernel->grid[i] % kernel->cluster[i])
+        if (kernel->grid[i] % kernel->cluster[i] ||
+            (ptx->cluster[0] && ptx->cluster[i] != kernel->cluster[i]))
             return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     }
-    if (size > 1 && board->cc_major < 9)
-        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    if (size > (func->cluster_any_size ? MOST_CLUSTER : DEFAULT_CLUSTER))
-        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    return CUDA_SUCCESS;
+    uint64_t most = func->cluster_any_size ? MOST_CLUSTER : DEFAULT_CLUSTER;
+    if (ptx->max_cluster && ptx->max_cluster < most)
+        most = ptx->max_cluster;
+    return size > most || (size > 1 && board->cc_major < 9)
+               ? CUDA_ERROR_INVALID_CLUSTER_SIZE
+               : CUDA_SUCCESS;
 }
 
 CUresult sim_kernel_check(sim_kernel *kernel)

@@ -66,6 +66,9 @@ static sim_handler control_handler(const ptx_insn *src)
     case PTX_OP_BARRIER_ARRIVE:
     case PTX_OP_BARRIER_RED:
         return sim_flow_barrier;
+    case PTX_OP_BARRIER_CLUSTER_ARRIVE:
+    case PTX_OP_BARRIER_CLUSTER_WAIT:
+        return sim_flow_cluster;
     case PTX_OP_BAR_WARP_SYNC:
         return sim_flow_warp_sync;
     case PTX_OP_NANOSLEEP:

@@ -92,6 +92,10 @@ ptx_type sim_operand_type(const ptx_insn *insn, int at)
     case PTX_OP_MMA_SP:
     case PTX_OP_WMMA_MMA:
         return first == PTX_F64 && at != 2 ? PTX_F64 : PTX_B32;
+    case PTX_OP_MAPA:
+        return at == 2 ? PTX_B32 : first;
+    case PTX_OP_GETCTARANK:
+        return at ? first : PTX_B32;
     case PTX_OP_CREATEPOLICY:
         return at ? PTX_B32 : PTX_B64;
     case PTX_OP_CVT_PACK:

@@ -260,6 +260,7 @@ static void op_isspacep(const sim_insn *in, sim_warp *w, uint8_t *regs,
     const sim_args *args = in->args;
     const sim_arg *d = &args->arg[args->first[0]];
     uint64_t addr[SIM_LANES];
+    bool cluster = ptx_has(in->src, PTX_MOD_SHARED_CLUSTER);
     sim_access_addresses(&args->arg[args->first[1]], w, regs, addr);
     uint32_t is = 0;
     for (unsigned l = 0; l < SIM_LANES; l++) {
@@ -267,7 +268,9 @@ static void op_isspacep(const sim_insn *in, sim_warp *w, uint8_t *regs,
         bool yes;
         switch (in->src->space) {
         case PTX_SHARED:
-            yes = top == SIM_SHARED_WINDOW >> 40;
+            yes = top == SIM_SHARED_WINDOW >> 40 &&
+                  (cluster ||
+                   sim_shared_cta(w->cta, addr[l] & SIM_WINDOW_MASK) == w->cta);
             break;
         case PTX_LOCAL:
             yes = top == SIM_LOCAL_WINDOW >> 40;

@@ -107,6 +107,12 @@ bool sim_admit(const sim_insn *in, sim_warp *w, const uint8_t *regs,
 /* A load or store that neither orders anything nor bypasses L1. */
 bool sim_access_is_plain(const ptx_insn *insn);
 
+/* Takes lanes out of a shared access that are other CTAs' of the cluster, found
+   and checked; what is left has its offset without a rank. */
+uint32_t sim_access_peers(sim_access *a, uint32_t lanes, uint64_t *offset);
+/* Reports lanes, which then read poison and write nowhere. */
+void sim_access_fail(sim_access *a, spt_sim_kind kind, uint32_t lanes,
+                     const char *detail);
 /* Reports kind for the lanes, the first of which is the example. */
 void sim_access_report(const sim_access *a, spt_sim_kind kind, uint32_t lanes,
                        const char *detail);
@@ -129,6 +135,7 @@ sim_op sim_wmma_op(const ptx_insn *insn, bool checks);
 /* mma forms that the matrix unit's fast code does not know. */
 sim_op sim_mma_op(const ptx_insn *insn);
 sim_op sim_bulk_op(const ptx_insn *insn);
+sim_op sim_cluster_op(const ptx_insn *insn);
 sim_op sim_async_op(const ptx_insn *insn, bool checks);
 sim_op sim_mbarrier_op(const ptx_insn *insn, bool checks);
 
@@ -140,6 +147,24 @@ void sim_atom_combine(const ptx_insn *insn, ptx_type type, uint8_t *at,
 static inline uint64_t sim_shared_offset(uint64_t address)
 {
     return address >= SIM_SHARED_WINDOW ? address - SIM_SHARED_WINDOW : address;
+}
+
+/* The CTA of the cluster that a shared offset is in; NULL: there is none. */
+static inline sim_cta *sim_shared_cta(sim_cta *own, uint64_t offset)
+{
+    uint64_t rank = offset >> SIM_SHARED_RANK_SHIFT;
+    if (!rank)
+        return own;
+    return rank <= own->cluster->n ? &own->cluster->ctas[rank - 1] : NULL;
+}
+
+/* No thread of the CTA will run any more: its memory is gone. */
+static inline bool sim_cta_has_ended(const sim_cta *cta)
+{
+    for (uint32_t i = 0; i < cta->n_warps; i++)
+        if (!cta->warps[i].done)
+            return false;
+    return true;
 }
 
 #endif

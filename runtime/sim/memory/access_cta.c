@@ -121,6 +121,9 @@ void sim_memory_warp_sync(sim_warp *w)
 
 sim_op sim_memory_op(const ptx_insn *insn, bool checks)
 {
+    sim_op cluster = sim_cluster_op(insn);
+    if (cluster)
+        return cluster;
     static sim_op (*const tables[])(const ptx_insn *, bool) = {
         sim_access_op, sim_atom_op,  sim_matrix_op,
         sim_wmma_op,   sim_async_op, sim_mbarrier_op,

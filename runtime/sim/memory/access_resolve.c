@@ -49,7 +49,6 @@ bool sim_whole_warp(sim_warp *w, const sim_insn *in, uint32_t exec)
     return false;
 }
 
-/* Lanes that failed read poison and write nowhere. */
 static void stage(sim_access *a, uint32_t lanes)
 {
     a->staged |= lanes;
@@ -60,8 +59,8 @@ static void stage(sim_access *a, uint32_t lanes)
     }
 }
 
-static void fail(sim_access *a, spt_sim_kind kind, uint32_t lanes,
-                 const char *detail)
+void sim_access_fail(sim_access *a, spt_sim_kind kind, uint32_t lanes,
+                     const char *detail)
 {
     char text[112];
     snprintf(text, sizeof text, "%s of %u bytes%s%s",
@@ -84,7 +83,7 @@ static uint32_t aligned(sim_access *a, uint32_t lanes)
     for (int l = 0; l < SIM_LANES; l++)
         if ((lanes >> l & 1) && (a->addr[l] & (a->bytes - 1)))
             bad |= 1u << l;
-    fail(a, SPT_SIM_MISALIGNED, bad, "");
+    sim_access_fail(a, SPT_SIM_MISALIGNED, bad, "");
     return lanes & ~bad;
 }
 
@@ -173,7 +172,7 @@ static void outside(sim_access *a, uint32_t lane, spt_sim_kind kind)
                  (unsigned long long)(va - near.va - near.size),
                  (unsigned long long)near.size);
     }
-    fail(a, kind, 1u << lane, text);
+    sim_access_fail(a, kind, 1u << lane, text);
 }
 
 /*
@@ -327,7 +326,7 @@ static uint32_t inside_shared(sim_access *a, uint32_t lanes,
         char text[64];
         snprintf(text, sizeof text, "the block has bytes %llu to %u",
                  (unsigned long long)base, cta->shared_bytes);
-        fail(a, SPT_SIM_BOUNDS_SHARED, lanes & ~in, text);
+        sim_access_fail(a, SPT_SIM_BOUNDS_SHARED, lanes & ~in, text);
     }
     return in;
 }
@@ -369,6 +368,7 @@ static void resolve_shared(sim_access *a, uint32_t lanes, uint64_t window)
     } else {
         for (int l = 0; l < SIM_LANES; l++)
             offset[l] = a->addr[l] - window;
+        lanes = sim_access_peers(a, lanes, offset);
         lanes = inside_shared(a, lanes, offset);
     }
     uint32_t at[SIM_LANES];
@@ -453,7 +453,7 @@ static void resolve_local(sim_access *a, uint32_t lanes, uint64_t window)
         char text[48];
         snprintf(text, sizeof text, "a thread has %llu bytes",
                  (unsigned long long)w->local_bytes);
-        fail(a, SPT_SIM_BOUNDS_LOCAL, bad, text);
+        sim_access_fail(a, SPT_SIM_BOUNDS_LOCAL, bad, text);
     }
     if (unset || w->taint)
         sim_taint_access(a, SPT_SIM_UNINIT_LOCAL, lanes & ~bad, unset, offsets);
@@ -465,7 +465,7 @@ static void resolve_param(sim_access *a, uint32_t lanes, uint64_t window)
     uint64_t size = launch->func->param_bytes;
     a->run = false;
     if (a->write) {
-        fail(a, SPT_SIM_READ_ONLY, lanes, "a kernel's parameter");
+        sim_access_fail(a, SPT_SIM_READ_ONLY, lanes, "a kernel's parameter");
         return;
     }
     lanes = aligned(a, lanes);
@@ -481,7 +481,7 @@ static void resolve_param(sim_access *a, uint32_t lanes, uint64_t window)
         memcpy(a->scratch[l], launch->params + offset, a->bytes);
     }
     if (bad)
-        fail(a, SPT_SIM_BOUNDS_PARAM, bad, "");
+        sim_access_fail(a, SPT_SIM_BOUNDS_PARAM, bad, "");
 }
 
 static unsigned space_of(uint64_t address)

@@ -343,7 +343,8 @@ static void op_arrive(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access_addresses(&in->args->arg[in->args->first[0]], w, regs, addr);
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
-        uint32_t to = (uint32_t)sim_shared_offset(addr[l]);
+        uint32_t to =
+            (uint32_t)(sim_shared_offset(addr[l]) & SIM_SHARED_OFFSET_MASK);
         if (!noinc)
             sim_mbarrier_await(w, in, l, to);
         size_t d = async->n_deferred;

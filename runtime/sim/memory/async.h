@@ -35,16 +35,20 @@ typedef struct sim_deferred {
 typedef struct sim_bulk {
     const sim_insn *in;
     unsigned lane;
+    enum { SIM_BULK_COPY, SIM_BULK_BOX, SIM_BULK_VALUE } kind;
     uint64_t to, from; /* global address, offset in shared memory */
+    sim_cta *target; /* of loads: whose shared memory and mbarrier */
+    bool again; /* a multicast's data that have been read and counted */
     uint32_t bytes;
     uint32_t mbarrier; /* of loads */
     uint32_t group; /* of stores: number of the commit that takes it */
     /* A box of a tensor, which is the global side: its map, coordinates. */
-    bool tensor;
     int32_t at[SIM_TENSOR_RANK];
     sim_tensor_map map;
+    uint8_t value[SIM_CHUNK]; /* of st.async and red.async */
 } sim_bulk;
 
+/* To shared memory: it completes at an mbarrier. */
 static inline bool sim_bulk_is_load(const sim_insn *in)
 {
     return in->src->space == PTX_SHARED;
@@ -89,17 +93,23 @@ void sim_mbarrier_complete(sim_warp *w, const sim_insn *in, unsigned lane,
                            uint32_t address, uint32_t bytes);
 
 /*
- * For async_tensor.c. The shared side lies in the CTA's memory, or a report;
- * issues a copy whose sides are sound; one place of it,
- * found and checked as the thread's own access; bytes of a load that stand in
- * shared memory now; counting.
+ * For async_tensor.c and async_value.c. The shared side lies in a CTA's memory,
+ * or a report; gives a load its target by the addresses of destination and
+ * mbarrier, false with a report; issues a load to all blocks of a mask; issues a
+ * copy whose sides are sound; one place of it, found and checked as the
+ * thread's own access; bytes of a load that stand in shared memory now;
+ * counting.
  */
 bool sim_bulk_fits(sim_warp *w, const sim_bulk *bulk, uint64_t shared);
+bool sim_bulk_target(sim_warp *w, sim_bulk *bulk, uint64_t to,
+                     uint64_t mbarrier);
+void sim_bulk_multicast(sim_warp *w, sim_bulk *bulk, uint32_t mask);
 void sim_bulk_issue(sim_warp *w, const sim_bulk *bulk);
 uint8_t *sim_bulk_place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
                         uint64_t address, uint32_t bytes, unsigned space,
                         bool write);
-void sim_bulk_land(sim_warp *w, const sim_bulk *bulk, uint64_t to);
+void sim_bulk_land(sim_warp *w, const sim_bulk *bulk, uint64_t to,
+                   uint32_t bytes);
 void sim_bulk_count(sim_bulk_tally *tally, sim_warp *w, uint64_t global,
                     uint32_t shared);
 void sim_bulk_count_end(sim_bulk_tally *tally, sim_warp *w);
@@ -108,12 +118,16 @@ uint64_t sim_bulk_operand(const sim_insn *in, const uint8_t *regs, int operand,
                           unsigned lane);
 
 /* async_tensor.c: marks what a load is to bring; moves all of a box. */
-void sim_tensor_fly(sim_warp *w, const sim_bulk *bulk);
+void sim_tensor_fly(const sim_bulk *bulk);
 void sim_tensor_move(sim_warp *w, const sim_bulk *bulk);
 sim_op sim_tensor_op(const ptx_insn *insn);
 
-/* async_bulk.c: does what an mbarrier is asked about, and what is left. */
-void sim_bulk_settle(sim_warp *w, uint32_t mbarrier);
+/* async_value.c */
+void sim_value_move(sim_warp *w, const sim_bulk *bulk);
+sim_op sim_value_op(const ptx_insn *insn);
+
+/* async_bulk.c: does what a CTA's mbarrier is asked about, and what is left. */
+void sim_bulk_settle(sim_warp *w, const sim_cta *target, uint32_t mbarrier);
 void sim_bulk_end(sim_warp *w);
 
 struct sim_mbarriers *sim_mbarriers_new(uint32_t warps);

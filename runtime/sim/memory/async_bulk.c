@@ -9,6 +9,8 @@
  */
 #include "async.h"
 
+#include <stdio.h>
+
 #include "memory_bits.h"
 #include "race.h"
 #include "taint.h"
@@ -39,7 +41,7 @@ void sim_bulk_count_end(sim_bulk_tally *tally, sim_warp *w)
 void sim_bulk_count(sim_bulk_tally *tally, sim_warp *w, uint64_t global,
                     uint32_t shared)
 {
-    if (!w->cta->counts)
+    if (!w->cta->counts || tally->bulk->again)
         return;
     tally->global[tally->units] = global;
     tally->shared[tally->units] = shared;
@@ -52,6 +54,8 @@ static void count(sim_warp *w, const sim_bulk *bulk)
     uint64_t global = is_load(bulk->in) ? bulk->from : bulk->to;
     uint64_t shared = is_load(bulk->in) ? bulk->to : bulk->from;
     sim_bulk_tally tally = {.bulk = bulk};
+    if (bulk->in->src->space == bulk->in->src->space2)
+        return;
     for (uint32_t at = 0; at < bulk->bytes; at += SIM_CHUNK)
         sim_bulk_count(&tally, w, global + at, (uint32_t)shared + at);
     sim_bulk_count_end(&tally, w);
@@ -83,15 +87,18 @@ static uint8_t *place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
     return sim_bulk_place(a, w, bulk, address, SIM_CHUNK, space, write);
 }
 
-void sim_bulk_land(sim_warp *w, const sim_bulk *bulk, uint64_t to)
+void sim_bulk_land(sim_warp *w, const sim_bulk *bulk, uint64_t to,
+                   uint32_t bytes)
 {
-    sim_cta_memory *mem = sim_cta_memory_of(w);
-    sim_access a = {.in = bulk->in, .w = w, .bytes = SIM_CHUNK, .write = true};
+    sim_cta_memory *mem = bulk->target->memory;
+    sim_access a = {.in = bulk->in, .w = w, .bytes = bytes, .write = true};
     if (!mem->flight_bits)
         return;
-    bits_clear(mem->flight_bits, to, SIM_CHUNK);
-    bits_set(mem->shared_bits, to, SIM_CHUNK);
-    sim_taint_shared_written(w->cta, to, SIM_CHUNK);
+    bits_clear(mem->flight_bits, to, bytes);
+    bits_set(mem->shared_bits, to, bytes);
+    sim_taint_shared_written(bulk->target, to, bytes);
+    if (bulk->target != w->cta)
+        return;
     a.exec = 1u << bulk->lane;
     a.checks = a.async = true;
     uint32_t at[SIM_LANES];
@@ -105,10 +112,10 @@ static void move_unit(sim_warp *w, const sim_bulk *bulk, uint32_t at)
     const ptx_insn *src = bulk->in->src;
     sim_access from, to;
     if (is_load(bulk->in)) {
-        memcpy(w->cta->shared + bulk->to + at,
-               place(&from, w, bulk, bulk->from + at, PTX_GLOBAL, false),
-               SIM_CHUNK);
-        sim_bulk_land(w, bulk, bulk->to + at);
+        unsigned space = src->space2 == PTX_SHARED ? PTX_SHARED : PTX_GLOBAL;
+        memcpy(bulk->target->shared + bulk->to + at,
+               place(&from, w, bulk, bulk->from + at, space, false), SIM_CHUNK);
+        sim_bulk_land(w, bulk, bulk->to + at, SIM_CHUNK);
         return;
     }
     const uint8_t *data =
@@ -126,9 +133,14 @@ static void move_unit(sim_warp *w, const sim_bulk *bulk, uint32_t at)
 
 static void perform(sim_warp *w, const sim_bulk *bulk)
 {
-    if (bulk->tensor) {
+    switch (bulk->kind) {
+    case SIM_BULK_BOX:
         sim_tensor_move(w, bulk);
-    } else {
+        break;
+    case SIM_BULK_VALUE:
+        sim_value_move(w, bulk);
+        break;
+    case SIM_BULK_COPY:
         for (uint32_t at = 0; at < bulk->bytes && !w->cta->fault;
              at += SIM_CHUNK)
             move_unit(w, bulk, at);
@@ -136,8 +148,11 @@ static void perform(sim_warp *w, const sim_bulk *bulk)
     }
     if (!is_load(bulk->in))
         return;
-    sim_cta_memory_of(w)->flights--;
-    sim_mbarrier_complete(w, bulk->in, bulk->lane, bulk->mbarrier, bulk->bytes);
+    ((sim_cta_memory *)bulk->target->memory)->flights--;
+    sim_mbarrier_complete(w, bulk->in, bulk->lane,
+                          (bulk->target->rank + 1) << SIM_SHARED_RANK_SHIFT |
+                              bulk->mbarrier,
+                          bulk->bytes);
 }
 
 /* ---- issue ---- */
@@ -163,7 +178,47 @@ bool sim_bulk_fits(sim_warp *w, const sim_bulk *bulk, uint64_t shared)
     return false;
 }
 
-/* Sizes and places are multiples of 16, the shared side is the CTA's own. */
+bool sim_bulk_target(sim_warp *w, sim_bulk *bulk, uint64_t to,
+                     uint64_t mbarrier)
+{
+    const char *wrong = NULL;
+    bulk->target = sim_shared_cta(w->cta, to);
+    if (!bulk->target)
+        wrong = "the cluster has no such block";
+    else if (bulk->target != w->cta && sim_cta_has_ended(bulk->target))
+        wrong = "the destination's block has ended";
+    else if (sim_shared_cta(w->cta, mbarrier) != bulk->target)
+        wrong = "destination and mbarrier are in different blocks";
+    bulk->to = to & SIM_SHARED_OFFSET_MASK;
+    bulk->mbarrier = (uint32_t)(mbarrier & SIM_SHARED_OFFSET_MASK);
+    if (!wrong)
+        return true;
+    sim_insn_report(w, bulk->in, SPT_SIM_BOUNDS_SHARED, bulk->lane, to, wrong);
+    return false;
+}
+
+void sim_bulk_multicast(sim_warp *w, sim_bulk *bulk, uint32_t mask)
+{
+    sim_cluster *cluster = w->cta->cluster;
+    char text[64];
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t rank = sim_first_lane(rest);
+        if (rank < cluster->n && !sim_cta_has_ended(&cluster->ctas[rank])) {
+            bulk->target = &cluster->ctas[rank];
+            sim_bulk_issue(w, bulk);
+            bulk->again = true;
+            continue;
+        }
+        snprintf(text, sizeof text,
+                 rank < cluster->n ? "block %u of the mask has ended"
+                                   : "the cluster has no block %u of the mask",
+                 rank);
+        sim_insn_report(w, bulk->in, SPT_SIM_BOUNDS_SHARED, bulk->lane,
+                        bulk->to, text);
+    }
+}
+
+/* Sizes and places are multiples of 16, the shared side is in its CTA. */
 static bool is_sound(sim_warp *w, const sim_bulk *bulk)
 {
     if ((bulk->bytes | bulk->to | bulk->from) % SIM_CHUNK) {
@@ -186,11 +241,11 @@ static bool append(sim_async *async, const sim_bulk *bulk)
 
 void sim_bulk_issue(sim_warp *w, const sim_bulk *bulk)
 {
-    sim_cta_memory *mem = sim_cta_memory_of(w);
     if (is_load(bulk->in)) {
+        sim_cta_memory *mem = bulk->target->memory;
         mem->flights++;
-        if (mem->flight_bits && bulk->tensor)
-            sim_tensor_fly(w, bulk);
+        if (mem->flight_bits && bulk->kind == SIM_BULK_BOX)
+            sim_tensor_fly(bulk);
         else if (mem->flight_bits && bulk->bytes)
             bits_set(mem->flight_bits, bulk->to, bulk->bytes);
     }
@@ -198,6 +253,12 @@ void sim_bulk_issue(sim_warp *w, const sim_bulk *bulk)
         perform(w, bulk);
     else if (!append(async_of(w), bulk))
         sim_fault(w, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* Sources are the CTA's own. */
+static uint64_t own_offset(uint64_t address)
+{
+    return sim_shared_offset(address) & SIM_SHARED_OFFSET_MASK;
 }
 
 static void op_bulk(const sim_insn *in, sim_warp *w, uint8_t *regs,
@@ -209,18 +270,26 @@ static void op_bulk(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access_addresses(&args->arg[args->first[1]], w, regs, from);
     if (is_load(in))
         sim_access_addresses(&args->arg[args->first[3]], w, regs, mbarrier);
+    bool global = in->src->space2 == PTX_GLOBAL;
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         unsigned l = sim_first_lane(rest);
         sim_bulk bulk = {
             .in = in,
             .lane = l,
-            .to = is_load(in) ? sim_shared_offset(to[l]) : to[l],
-            .from = is_load(in) ? from[l] : sim_shared_offset(from[l]),
+            .to = to[l],
+            .from = global ? from[l] : own_offset(from[l]),
             .bytes = (uint32_t)sim_bulk_operand(in, regs, 2, l),
-            .mbarrier = (uint32_t)sim_shared_offset(mbarrier[l]),
             .group = async_of(w)->bulk_committed[l],
         };
-        if (is_sound(w, &bulk))
+        if (is_load(in) && !sim_bulk_target(w, &bulk, sim_shared_offset(to[l]),
+                                            sim_shared_offset(mbarrier[l])))
+            continue;
+        if (!is_sound(w, &bulk))
+            continue;
+        if (ptx_has(in->src, PTX_MOD_MULTICAST_CLUSTER))
+            sim_bulk_multicast(w, &bulk,
+                               sim_bulk_operand(in, regs, 4, l) & UINT16_MAX);
+        else
             sim_bulk_issue(w, &bulk);
     }
 }
@@ -237,11 +306,12 @@ static void complete(sim_warp *w, size_t i)
     perform(w, &bulk);
 }
 
-void sim_bulk_settle(sim_warp *w, uint32_t mbarrier)
+void sim_bulk_settle(sim_warp *w, const sim_cta *target, uint32_t mbarrier)
 {
     sim_async *async = async_of(w);
     for (size_t i = 0; i < async->n_bulks;)
-        if (is_load(async->bulks[i].in) && async->bulks[i].mbarrier == mbarrier)
+        if (async->bulks[i].target == target &&
+            async->bulks[i].mbarrier == mbarrier)
             complete(w, i);
         else
             i++;
@@ -285,14 +355,13 @@ void sim_bulk_end(sim_warp *w)
     async->n_bulks = 0;
 }
 
-/* Other CTAs' shared memory and byte masks are not ours to do. */
-static bool is_own(const ptx_insn *insn)
+/* Byte masks, and reductions in other CTAs' memory, are not done. */
+static bool is_known(const ptx_insn *insn)
 {
-    bool two = (insn->space == PTX_SHARED && insn->space2 == PTX_GLOBAL) ||
-               (insn->space == PTX_GLOBAL && insn->space2 == PTX_SHARED);
     bool load = insn->space == PTX_SHARED;
-    return two && !ptx_has(insn, PTX_MOD_MULTICAST_CLUSTER) &&
-           !ptx_has(insn, PTX_MOD_CP_MASK) &&
+    bool two = load ? insn->space2 == PTX_GLOBAL || insn->space2 == PTX_SHARED
+                    : insn->space == PTX_GLOBAL && insn->space2 == PTX_SHARED;
+    return two && !ptx_has(insn, PTX_MOD_CP_MASK) &&
            ptx_has(insn, load ? PTX_MOD_COMPLETE_TX_BYTES : PTX_MOD_BULK_GROUP);
 }
 
@@ -300,13 +369,16 @@ sim_op sim_bulk_op(const ptx_insn *insn)
 {
     switch (insn->op) {
     case PTX_OP_CP_ASYNC_BULK:
-        return is_own(insn) ? op_bulk : NULL;
+        return is_known(insn) ? op_bulk : NULL;
     case PTX_OP_CP_REDUCE_ASYNC_BULK:
-        return is_own(insn) && insn->space == PTX_GLOBAL ? op_bulk : NULL;
+        return is_known(insn) && insn->space == PTX_GLOBAL ? op_bulk : NULL;
     case PTX_OP_CP_ASYNC_BULK_COMMIT_GROUP:
         return op_commit;
     case PTX_OP_CP_ASYNC_BULK_WAIT_GROUP:
         return op_wait;
+    case PTX_OP_ST_ASYNC:
+    case PTX_OP_RED_ASYNC:
+        return sim_value_op(insn);
     default:
         return sim_tensor_op(insn);
     }

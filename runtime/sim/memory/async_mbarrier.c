@@ -90,32 +90,44 @@ static uint64_t pack(const state *s)
            ((uint64_t)(uint32_t)s->tx & 0x1fffff) << 41 | (uint64_t)MARK << 62;
 }
 
-/* The object's place, or NULL with a report. */
-static uint8_t *object(sim_warp *w, const sim_insn *in, unsigned lane,
-                       uint32_t address)
+/* An object: the CTA that has it, and where in its shared memory. */
+typedef struct place {
+    sim_cta *cta;
+    uint32_t at;
+} place;
+
+/* Finds the object of an address, which may be another CTA's. */
+static bool find(sim_warp *w, const sim_insn *in, unsigned lane,
+                 uint32_t address, place *p)
 {
-    sim_cta *cta = w->cta;
-    if (address & 7) {
+    const sim_cta *own = w->cta;
+    *p = (place){sim_shared_cta(w->cta, address),
+                 address & (uint32_t)SIM_SHARED_OFFSET_MASK};
+    if (p->at & 7) {
         sim_insn_report(w, in, SPT_SIM_MISALIGNED, lane, address, "mbarrier");
-        return NULL;
+        return false;
     }
-    if (address < w->launch->shared_base || cta->shared_bytes < 8 ||
-        address > cta->shared_bytes - 8) {
+    if (!p->cta || (p->cta != own && sim_cta_has_ended(p->cta))) {
+        sim_insn_report(w, in, SPT_SIM_BOUNDS_SHARED, lane, address,
+                        "mbarrier of a block that has ended or never was");
+        return false;
+    }
+    if (p->at < w->launch->shared_base || own->shared_bytes < 8 ||
+        p->at > own->shared_bytes - 8) {
         sim_insn_report(w, in, SPT_SIM_BOUNDS_SHARED, lane, address,
                         "mbarrier");
-        return NULL;
+        return false;
     }
-    return cta->shared + address;
+    return true;
 }
 
 static bool get(sim_warp *w, const sim_insn *in, unsigned lane,
-                uint32_t address, state *s)
+                uint32_t address, place *p, state *s)
 {
-    const uint8_t *at = object(w, in, lane, address);
     uint64_t word = 0;
-    if (!at)
+    if (!find(w, in, lane, address, p))
         return false;
-    memcpy(&word, at, 8);
+    memcpy(&word, p->cta->shared + p->at, 8);
     *s = unpack(word);
     if (!s->valid)
         sim_insn_report(w, in, SPT_SIM_MBARRIER, lane, address,
@@ -123,76 +135,107 @@ static bool get(sim_warp *w, const sim_insn *in, unsigned lane,
     return s->valid;
 }
 
-static void set(sim_warp *w, uint32_t address, state *s)
+static void phase_over(sim_cta *cta, uint32_t at)
+{
+    struct sim_mbarriers *table = ((sim_cta_memory *)cta->memory)->mbarriers;
+    barrier_clock *c = table ? clock_of(table, at) : NULL;
+    if (c)
+        memcpy(c->over, c->arrived, table->warps * sizeof *c->over);
+}
+
+static void set(const place *p, state *s)
 {
     if (!s->pending && !s->tx) {
         s->phase = !s->phase;
         s->pending = s->expected;
-        struct sim_mbarriers *table = sim_cta_memory_of(w)->mbarriers;
-        barrier_clock *c = table ? clock_of(table, address) : NULL;
-        if (c)
-            memcpy(c->over, c->arrived, table->warps * sizeof *c->over);
+        phase_over(p->cta, p->at);
     }
     uint64_t word = pack(s);
-    memcpy(w->cta->shared + address, &word, 8);
+    memcpy(p->cta->shared + p->at, &word, 8);
 }
 
-static void release(sim_warp *w, uint32_t address)
+/* What another CTA orders counts as ordered for all warps of the object's. */
+static void release(sim_warp *w, const place *p)
 {
-    sim_cta_memory *mem = sim_cta_memory_of(w);
-    barrier_clock *c = mem->race ? clock_of(mem->mbarriers, address) : NULL;
-    if (c)
+    sim_cta_memory *mem = p->cta->memory;
+    barrier_clock *c = mem->race ? clock_of(mem->mbarriers, p->at) : NULL;
+    bool own = p->cta == w->cta;
+    for (uint32_t i = 0; c && !own && i < p->cta->n_warps; i++)
+        sim_race_release(mem->race, i, c->arrived);
+    if (c && own)
         sim_race_release(mem->race, w->index, c->arrived);
 }
 
-static void acquire(sim_warp *w, uint32_t address)
+static void acquire(sim_warp *w, uint32_t at)
 {
     sim_cta_memory *mem = sim_cta_memory_of(w);
-    barrier_clock *c = mem->race ? clock_of(mem->mbarriers, address) : NULL;
+    barrier_clock *c = mem->race ? clock_of(mem->mbarriers, at) : NULL;
     if (c)
         sim_race_acquire(mem->race, w->index, c->over);
 }
 
+/* barrier.cluster has a clock of its own in each CTA. */
+enum { CLUSTER_AT = UINT32_MAX };
+
+void sim_memory_cluster_release(sim_warp *w)
+{
+    release(w, &(place){w->cta, CLUSTER_AT});
+}
+
+void sim_memory_cluster_over(sim_cta *cta)
+{
+    phase_over(cta, CLUSTER_AT);
+}
+
+void sim_memory_cluster_acquire(sim_warp *w)
+{
+    acquire(w, CLUSTER_AT);
+}
+
 static void arrive(sim_warp *w, const sim_insn *in, unsigned lane,
-                   uint32_t address, state *s, uint32_t count, bool drop)
+                   const place *p, state *s, uint32_t count, bool drop)
 {
     if (count > s->pending) {
-        sim_insn_report(w, in, SPT_SIM_MBARRIER, lane, address,
+        sim_insn_report(w, in, SPT_SIM_MBARRIER, lane, p->at,
                         "more arrivals than the phase expects");
         return;
     }
-    release(w, address);
+    release(w, p);
     s->pending -= count;
     if (drop)
         s->expected -= count < s->expected ? count : s->expected;
-    set(w, address, s);
+    set(p, s);
 }
 
 void sim_mbarrier_arrive(sim_warp *w, const sim_insn *in, unsigned lane,
                          uint32_t address, uint32_t count, bool drop)
 {
     state s;
-    if (get(w, in, lane, address, &s))
-        arrive(w, in, lane, address, &s, count, drop);
+    place p;
+    if (get(w, in, lane, address, &p, &s))
+        arrive(w, in, lane, &p, &s, count, drop);
 }
 
 void sim_mbarrier_await(sim_warp *w, const sim_insn *in, unsigned lane,
                         uint32_t address)
 {
     state s;
-    if (!get(w, in, lane, address, &s))
+    place p;
+    if (!get(w, in, lane, address, &p, &s))
         return;
     s.pending++;
-    set(w, address, &s);
+    set(&p, &s);
 }
 
 /* Performs what every warp has put off for this object. */
 static void settle(sim_cta *cta, uint32_t address)
 {
+    for (uint32_t c = 0; c < cta->cluster->n; c++)
+        for (uint32_t i = 0; i < cta->n_warps; i++)
+            sim_bulk_settle(&cta->cluster->ctas[c].warps[i], cta, address);
     for (uint32_t i = 0; i < cta->n_warps; i++) {
         sim_warp *w = &cta->warps[i];
         sim_async *async = ((sim_warp_memory *)w->memory)->async;
-        sim_bulk_settle(w, address);
         for (size_t d = 0; d < async->n_deferred;) {
             sim_deferred one = async->deferred[d];
             if (one.address != address) {
@@ -212,11 +255,12 @@ void sim_mbarrier_complete(sim_warp *w, const sim_insn *in, unsigned lane,
                            uint32_t address, uint32_t bytes)
 {
     state s;
-    if (!get(w, in, lane, address, &s))
+    place p;
+    if (!get(w, in, lane, address, &p, &s))
         return;
-    release(w, address);
+    release(w, &p);
     s.tx -= (int32_t)bytes;
-    set(w, address, &s);
+    set(&p, &s);
 }
 
 static const sim_arg *operand(const sim_insn *in, int i)
@@ -237,6 +281,16 @@ static uint32_t lane_u32(const uint8_t *regs, const sim_arg *arg, unsigned l,
     for (uint32_t rest = (exec), l = 0; \
          rest && (l = sim_first_lane(rest), true); rest &= rest - 1)
 
+/* Only a CTA's own threads make, end and wait for its objects. */
+static bool own(sim_warp *w, const sim_insn *in, unsigned lane, const place *p)
+{
+    if (p->cta == w->cta)
+        return true;
+    sim_insn_report(w, in, SPT_SIM_MBARRIER, lane, p->at,
+                    "this is for a block's own mbarriers");
+    return false;
+}
+
 static void op_init(const sim_insn *in, sim_warp *w, uint8_t *regs,
                     uint32_t exec)
 {
@@ -251,14 +305,15 @@ static void op_init(const sim_insn *in, sim_warp *w, uint8_t *regs,
                             "count is not in 1 to 2^20-1");
             continue;
         }
-        if (!object(w, in, l, at))
+        place p;
+        if (!find(w, in, l, at, &p) || !own(w, in, l, &p))
             continue;
         state s = {false, count, count, 0, true};
         uint64_t word = pack(&s);
-        memcpy(w->cta->shared + at, &word, 8);
+        memcpy(w->cta->shared + p.at, &word, 8);
         if (sim_cta_memory_of(w)->shared_bits)
-            bits_set(sim_cta_memory_of(w)->shared_bits, at, 8);
-        sim_taint_shared_written(w->cta, at, 8);
+            bits_set(sim_cta_memory_of(w)->shared_bits, p.at, 8);
+        sim_taint_shared_written(w->cta, p.at, 8);
     }
 }
 
@@ -270,9 +325,10 @@ static void op_inval(const sim_insn *in, sim_warp *w, uint8_t *regs,
     EACH(exec, l)
     {
         state s;
+        place p;
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
-        if (get(w, in, l, at, &s))
-            memset(w->cta->shared + at, 0, 8);
+        if (get(w, in, l, at, &p, &s) && own(w, in, l, &p))
+            memset(w->cta->shared + p.at, 0, 8);
     }
 }
 
@@ -284,14 +340,15 @@ static void op_tx(const sim_insn *in, sim_warp *w, uint8_t *regs, uint32_t exec)
     EACH(exec, l)
     {
         state s;
+        place p;
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
-        if (!get(w, in, l, at, &s))
+        if (!get(w, in, l, at, &p, &s))
             continue;
         s.tx += sign * (int32_t)lane_u32(regs, operand(in, 1), l, 0);
         if (s.tx > TX_MAX || s.tx < -TX_MAX)
             sim_insn_report(w, in, SPT_SIM_MBARRIER, l, at,
                             "bytes are not within 2^20-1");
-        set(w, at, &s);
+        set(&p, &s);
     }
 }
 
@@ -306,14 +363,15 @@ static void op_arrive(const sim_insn *in, sim_warp *w, uint8_t *regs,
     EACH(exec, l)
     {
         state s;
+        place p;
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
-        if (!get(w, in, l, at, &s))
+        if (!get(w, in, l, at, &p, &s))
             continue;
         uint32_t n = lane_u32(regs, operand(in, 2), l, 1);
         uint64_t token = pack(&s);
         if (bytes)
             s.tx += (int32_t)n;
-        arrive(w, in, l, at, &s, bytes ? 1 : n, drop);
+        arrive(w, in, l, &p, &s, bytes ? 1 : n, drop);
         if (!(d->flags & SIM_ARG_SINK))
             SIM_U64(d->slot)[l] = token;
     }
@@ -329,14 +387,15 @@ static void op_wait(const sim_insn *in, sim_warp *w, uint8_t *regs,
     EACH(exec, l)
     {
         state s;
+        place p;
         uint32_t at = (uint32_t)sim_shared_offset(addr[l]);
-        settle(w->cta, at);
-        if (!get(w, in, l, at, &s))
+        settle(w->cta, at & (uint32_t)SIM_SHARED_OFFSET_MASK);
+        if (!get(w, in, l, at, &p, &s) || !own(w, in, l, &p))
             continue;
         if (s.phase == (lane_u32(regs, token, l, 0) & 1))
             continue;
         done |= 1u << l;
-        acquire(w, at);
+        acquire(w, p.at);
     }
     SIM_PRED(d->slot) = (SIM_PRED(d->slot) & ~exec) | done;
     if (done != exec)

@@ -58,7 +58,7 @@ static bool bulk_of(const sim_insn *in, sim_warp *w, const uint8_t *regs,
                     sim_bulk *bulk)
 {
     int coordinates = sim_bulk_is_load(in) ? 2 : 1;
-    *bulk = (sim_bulk){.in = in, .lane = lane, .tensor = true};
+    *bulk = (sim_bulk){.in = in, .lane = lane, .kind = SIM_BULK_BOX};
     if (!read_map(w, in, lane, map[lane], &bulk->map))
         return false;
     for (uint32_t i = 0; i < bulk->map.rank; i++) {
@@ -67,9 +67,8 @@ static bool bulk_of(const sim_insn *in, sim_warp *w, const uint8_t *regs,
     }
     bulk->bytes =
         sim_tensor_rows(&bulk->map) * sim_tensor_row_bytes(&bulk->map);
-    *(sim_bulk_is_load(in) ? &bulk->to : &bulk->from) =
-        sim_shared_offset(shared[lane]);
-    return shared_is_sound(w, bulk, sim_shared_offset(shared[lane]));
+    bulk->from = sim_shared_offset(shared[lane]) & SIM_SHARED_OFFSET_MASK;
+    return shared_is_sound(w, bulk, bulk->from);
 }
 
 static void op_tensor(const sim_insn *in, sim_warp *w, uint8_t *regs,
@@ -88,9 +87,15 @@ static void op_tensor(const sim_insn *in, sim_warp *w, uint8_t *regs,
         sim_bulk bulk;
         if (!bulk_of(in, w, regs, l, shared, map, &bulk))
             continue;
-        bulk.mbarrier = (uint32_t)sim_shared_offset(mbarrier[l]);
+        if (load && !sim_bulk_target(w, &bulk, sim_shared_offset(shared[l]),
+                                     sim_shared_offset(mbarrier[l])))
+            continue;
         bulk.group = ((sim_warp_memory *)w->memory)->async->bulk_committed[l];
-        sim_bulk_issue(w, &bulk);
+        if (ptx_has(in->src, PTX_MOD_MULTICAST_CLUSTER))
+            sim_bulk_multicast(w, &bulk,
+                               sim_bulk_operand(in, regs, 4, l) & UINT16_MAX);
+        else
+            sim_bulk_issue(w, &bulk);
     }
 }
 
@@ -108,10 +113,11 @@ static void op_prefetch(const sim_insn *in, sim_warp *w, uint8_t *regs,
 
 /* ---- moving ---- */
 
-void sim_tensor_fly(sim_warp *w, const sim_bulk *bulk)
+void sim_tensor_fly(const sim_bulk *bulk)
 {
+    const sim_cta_memory *mem = bulk->target->memory;
     for (uint32_t i = 0; i < bulk->bytes; i += SIM_CHUNK)
-        bits_set(sim_cta_memory_of(w)->flight_bits,
+        bits_set(mem->flight_bits,
                  sim_tensor_swizzled(&bulk->map, (uint32_t)bulk->to + i),
                  SIM_CHUNK);
 }
@@ -163,8 +169,8 @@ static void load_row(sim_warp *w, const sim_bulk *bulk,
     sim_tensor_finish_row(&bulk->map, row, bytes);
     for (uint32_t i = 0; i < sim_tensor_row_bytes(&bulk->map); i += SIM_CHUNK) {
         uint32_t to = sim_tensor_swizzled(&bulk->map, shared + i);
-        memcpy(w->cta->shared + to, bytes + i, SIM_CHUNK);
-        sim_bulk_land(w, bulk, to);
+        memcpy(bulk->target->shared + to, bytes + i, SIM_CHUNK);
+        sim_bulk_land(w, bulk, to, SIM_CHUNK);
     }
 }
 
@@ -216,7 +222,6 @@ sim_op sim_tensor_op(const ptx_insn *insn)
 {
     switch (insn->op) {
     case PTX_OP_CP_ASYNC_BULK_TENSOR:
-        return ptx_has(insn, PTX_MOD_MULTICAST_CLUSTER) ? NULL : op_tensor;
     case PTX_OP_CP_REDUCE_ASYNC_BULK_TENSOR:
         return op_tensor;
     case PTX_OP_CP_ASYNC_BULK_PREFETCH_TENSOR:

@@ -224,7 +224,8 @@ typedef struct ptx_func {
     uint32_t n_blocks;
     uint32_t *block_of; /* per instruction */
     uint32_t max_threads[3], required_threads[3], min_ctas; /* 0 = not given */
-    uint32_t cluster[3];
+    uint32_t cluster[3], max_cluster; /* CTAs; 0 = not given */
+    bool explicit_cluster; /* a launch must say its size, if cluster does not */
 } ptx_func;
 
 typedef struct ptx_module {

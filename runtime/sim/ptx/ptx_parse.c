@@ -187,21 +187,25 @@ static spt_status read_limit(ptx_parser *parser, ptx_func *func, bool *known)
     if (ptx_is(&parser->lex, ".reqnctapercluster"))
         return read_triple(parser, func->cluster);
     bool minimum = ptx_is(&parser->lex, ".minnctapersm");
+    bool rank = ptx_is(&parser->lex, ".maxclusterrank");
     if (minimum || ptx_is(&parser->lex, ".maxnreg") ||
-        ptx_is(&parser->lex, ".maxnctapersm") ||
-        ptx_is(&parser->lex, ".maxclusterrank") ||
+        ptx_is(&parser->lex, ".maxnctapersm") || rank ||
         ptx_is(&parser->lex, ".abi_preserve") ||
         ptx_is(&parser->lex, ".abi_preserve_control")) {
         SPT_TRY(ptx_lex_next(&parser->lex));
         SPT_TRY(ptx_count(parser, UINT32_MAX, "a limit", &value));
         if (minimum)
             func->min_ctas = (uint32_t)value;
+        if (rank)
+            func->max_cluster = (uint32_t)value;
         return SPT_OK;
     }
     if (ptx_is(&parser->lex, ".noreturn") ||
         ptx_is(&parser->lex, ".explicitcluster") ||
-        ptx_is(&parser->lex, ".blocksareclusters"))
+        ptx_is(&parser->lex, ".blocksareclusters")) {
+        func->explicit_cluster |= ptx_is(&parser->lex, ".explicitcluster");
         return ptx_lex_next(&parser->lex);
+    }
     if (ptx_is(&parser->lex, ".attribute"))
         return ptx_attribute_list(parser, NULL);
     if (ptx_is(&parser->lex, ".pragma"))

@@ -36,11 +36,17 @@
 #include "report.h"
 #include "sim.h"
 
-enum { SIM_LANES = 32, SIM_BARRIERS = 16, SIM_FULL_WARP = -1 };
+enum {
+    SIM_LANES = 32,
+    SIM_BARRIERS = 16,
+    SIM_CLUSTER_BARRIER = 16, /* a group that waits for its cluster */
+    SIM_FULL_WARP = -1,
+};
 
 typedef struct sim_insn sim_insn;
 typedef struct sim_warp sim_warp;
 typedef struct sim_cta sim_cta;
+typedef struct sim_cluster sim_cluster;
 typedef struct sim_launch sim_launch;
 typedef struct sim_program sim_program;
 typedef struct sim_code sim_code;
@@ -163,6 +169,9 @@ struct sim_warp {
     bool done;
     bool fair; /* the group that waited longest is next, not the lowest */
     bool forced; /* the next warp-wide instruction does not wait for lanes */
+    /* Lanes at barrier.cluster: that came in this phase, that came and have
+       not waited since. */
+    uint32_t cluster_came, cluster_owes;
     uint32_t carry; /* of .cc, a bit per lane */
     uint64_t ticks; /* so that clocks always grow */
 };
@@ -178,6 +187,8 @@ typedef struct sim_barrier {
 
 struct sim_cta {
     sim_launch *launch;
+    sim_cluster *cluster;
+    uint32_t rank; /* in the cluster */
     uint64_t index; /* linear: x fastest */
     uint32_t id[3];
     uint32_t n_warps, n_threads;
@@ -191,11 +202,19 @@ struct sim_cta {
     int fault; /* CUresult that ends the launch; 0 = none */
     sim_counts *counts; /* of this CTA; NULL: counters are off */
     spt_buf *print; /* what its threads print */
+    spt_buf own_print; /* of a CTA that prints for itself */
     void *memory; /* of the memory spaces, per CTA */
     uint8_t *undefined; /* bits of shared memory that are marked (taint.h) */
-    uint32_t warps_done;
-    bool running;
     bool watched; /* checks or counters are on */
+};
+
+/* CTAs that run together and see each other's shared memory. */
+struct sim_cluster {
+    sim_cta *ctas; /* by rank */
+    uint32_t n;
+    uint64_t number; /* in the launch */
+    bool running;
+    bool waited; /* somebody has come to barrier.cluster */
 };
 
 typedef struct sim_launch_args {
@@ -226,6 +245,7 @@ struct sim_launch {
     uint32_t shared_base; /* first address that is not reserved */
     uint32_t shared_bytes; /* reserved + static + dynamic */
     uint64_t n_ctas;
+    uint32_t cluster[3]; /* at least 1 */
     const uint8_t *params;
     uint64_t local_bytes;
     bool serial; /* CTAs talk to each other: fixed interleaving */
@@ -303,6 +323,10 @@ void sim_memory_cta_begin(sim_cta *cta);
 void sim_memory_cta_end(sim_cta *cta);
 /* cta->synced[warp] lanes have met at a barrier. */
 void sim_memory_barrier(sim_cta *cta);
+/* barrier.cluster: a warp comes, all have come, a warp goes on. */
+void sim_memory_cluster_release(sim_warp *w);
+void sim_memory_cluster_over(sim_cta *cta);
+void sim_memory_cluster_acquire(sim_warp *w);
 /* Lanes of one warp have met at a warp-wide instruction; with checks only. */
 void sim_memory_warp_sync(sim_warp *w);
 

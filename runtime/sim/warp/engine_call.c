@@ -78,6 +78,10 @@ static void fill_frame(const sim_warp *w, sim_frame *frame, bool again)
         bool lanes = special && sim_special_of_lane((uint32_t)fill->value);
         uint8_t *to = frame->regs + fill->slot;
         uint64_t value = filled_value(w, frame, fill, 0);
+        if (!fill->width) {
+            uint32_t mask = value ? UINT32_MAX : 0;
+            memcpy(to, &mask, sizeof mask);
+        }
         for (unsigned l = 0; l < SIM_LANES && fill->width; l++) {
             if (lanes)
                 value = filled_value(w, frame, fill, l);

@@ -371,3 +371,38 @@ HANDLER(barrier)
     return in;
 }
 EXPORT(barrier);
+
+/* Faults in pairs of arrive and wait. */
+static void check_pairs(const sim_insn *in, sim_warp *w, uint32_t lanes,
+                        const char *detail)
+{
+    if (lanes && w->launch->args.checks)
+        sync_report(in, w, lanes, SPT_SIM_BARRIER_COUNT, detail);
+}
+
+HANDLER(cluster)
+{
+    bool wait = in->src->op == PTX_OP_BARRIER_CLUSTER_WAIT;
+    if (ptx_has(in->src, PTX_MOD_ALIGNED)) {
+        if (!run_members(in, w, regs, exec, 255, meet))
+            return in;
+        check_left(in, w, exec);
+    }
+    if (wait) {
+        check_pairs(in, w, exec & ~w->cluster_owes,
+                    "barrier.cluster.wait without an arrive");
+        if (!sim_cluster_wait(w, exec)) {
+            sim_group_park(w, in, in + 1, exec, SIM_AT_BARRIER, 0,
+                           SIM_CLUSTER_BARRIER);
+            return in;
+        }
+    } else {
+        check_pairs(in, w, exec & w->cluster_owes,
+                    "barrier.cluster.arrive again before the wait");
+        sim_cluster_arrive(w, exec);
+    }
+    if (__builtin_expect(w->event != 0, 0))
+        return in + 1;
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(cluster);

@@ -6,6 +6,27 @@
 
 enum { SIM_ALL_LANES_READY = 0 };
 
+/* Runs a warp until it waits, ends or has had its turn; false: it waited. */
+bool sim_warp_run(sim_warp *w);
+
+/*
+ * engine_cta.c. A cluster of a launch is opened once and begun for each number;
+ * print: where all its CTAs print, NULL: each for itself. A turn is one for
+ * each warp; true when the cluster has ended, with fault or without.
+ */
+bool sim_cluster_open(sim_cluster *cluster, sim_launch *launch,
+                      uint64_t *visits, spt_buf *print);
+void sim_cluster_close(sim_cluster *cluster);
+bool sim_cluster_begin(sim_cluster *cluster, uint64_t number);
+bool sim_cluster_turn(sim_cluster *cluster);
+/* The CUresult of its first CTA that has one, or 0. */
+int sim_cluster_fault(const sim_cluster *cluster);
+/* barrier.cluster: lanes come; lanes wait, false when they have to; opens it
+   when all that are left have come. */
+void sim_cluster_arrive(sim_warp *w, uint32_t exec);
+bool sim_cluster_wait(sim_warp *w, uint32_t exec);
+void sim_cluster_check(sim_cluster *cluster);
+
 /* Adds lanes that stand at pc; merges with lanes that do already. */
 void sim_group_add(sim_warp *w, const sim_insn *pc, sim_frame *frame,
                    uint32_t mask, int state, uint32_t need, uint8_t barrier);

@@ -49,6 +49,27 @@ static void thread_of(const sim_warp *w, unsigned lane, uint32_t id[3])
     id[2] = thread / block[0] / block[1];
 }
 
+static uint64_t of_cluster(const sim_cta *cta, uint32_t special)
+{
+    const uint32_t *size = cta->launch->cluster, *grid = cta->launch->args.grid;
+    uint32_t v[3];
+    if (special == PTX_SPECIAL_CLUSTER_CTARANK)
+        return cta->rank;
+    if (special == PTX_SPECIAL_CLUSTER_NCTARANK)
+        return cta->cluster->n;
+    if (special >= PTX_SPECIAL_CLUSTER_NCTAID_X)
+        return of_triple(size, special - PTX_SPECIAL_CLUSTER_NCTAID_X);
+    uint32_t first =
+        special >= PTX_SPECIAL_CLUSTER_CTAID_X ? PTX_SPECIAL_CLUSTER_CTAID_X
+        : special >= PTX_SPECIAL_NCLUSTERID_X  ? PTX_SPECIAL_NCLUSTERID_X
+                                               : PTX_SPECIAL_CLUSTERID_X;
+    for (int i = 0; i < 3; i++)
+        v[i] = first == PTX_SPECIAL_CLUSTER_CTAID_X ? cta->id[i] % size[i]
+               : first == PTX_SPECIAL_CLUSTERID_X   ? cta->id[i] / size[i]
+                                                    : grid[i] / size[i];
+    return of_triple(v, special - first);
+}
+
 uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane)
 {
     const sim_launch *launch = w->launch;
@@ -65,14 +86,8 @@ uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane)
     if (special <= PTX_SPECIAL_NCTAID_W)
         return of_triple(args->grid, special - PTX_SPECIAL_NCTAID_X);
     if (special >= PTX_SPECIAL_CLUSTERID_X &&
-        special <= PTX_SPECIAL_CLUSTERID_W)
-        return of_triple(w->cta->id, special - PTX_SPECIAL_CLUSTERID_X);
-    if (special >= PTX_SPECIAL_NCLUSTERID_X &&
-        special <= PTX_SPECIAL_NCLUSTERID_W)
-        return of_triple(args->grid, special - PTX_SPECIAL_NCLUSTERID_X);
-    if (special >= PTX_SPECIAL_CLUSTER_NCTAID_X &&
-        special <= PTX_SPECIAL_CLUSTER_NCTAID_Z)
-        return 1;
+        special <= PTX_SPECIAL_CLUSTER_NCTARANK)
+        return of_cluster(w->cta, special);
     if (sim_special_of_lane(special))
         return of_lane(special, lane);
     if (sim_special_of_clock(special))
@@ -97,8 +112,8 @@ uint64_t sim_special_value(const sim_warp *w, uint32_t special, unsigned lane)
     case PTX_SPECIAL_RESERVED_SMEM_END:
     case PTX_SPECIAL_RESERVED_SMEM_CAP:
         return launch->shared_base;
-    case PTX_SPECIAL_CLUSTER_NCTARANK:
-        return 1;
+    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER:
+        return args->cluster[0] != 0;
     /* Where CUDA's cooperative groups look for a grid's barrier. */
     case PTX_SPECIAL_ENVREG1:
         return args->workspace >> 32;
