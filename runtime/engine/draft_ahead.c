@@ -1,36 +1,61 @@
 #include "draft_ahead.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "mem.h"
+#include "translate.h"
 
 static spt_status no_memory(spt_error *err)
 {
     return spt_fail(err, SPT_E_MEMORY, "drafts: out of memory");
 }
 
-spt_status spt_ahead_open(spt_ahead *a, spt_error *err)
+/* Which token each id of the target is. */
+static void invert(const spt_ahead *a)
 {
-    const spt_forward_limits *l = spt_forward_limits_of(a->forward);
-    size_t sessions = (size_t)l->sequences;
-    a->vocab = spt_forward_config(a->forward)->vocab;
-    SPT_TRY(spt_pool_open(l->pages, l->page_size, &a->pool, err));
+    for (int i = 0; i < a->target_vocab; i++)
+        a->from_target[i] = !a->to_target && i < a->vocab ? i : -1;
+    for (int i = 0; a->to_target && i < a->vocab; i++) {
+        int32_t id = a->to_target[i];
+        if (id >= 0 && id < a->target_vocab && a->from_target[id] < 0)
+            a->from_target[id] = i;
+    }
+}
+
+static bool allocate(spt_ahead *a, const spt_forward_limits *l)
+{
+    size_t sessions = (size_t)l->sequences, ids = (size_t)l->target_vocab;
+    a->from_target = spt_calloc(ids, sizeof *a->from_target);
+    a->translated = spt_calloc(ids, sizeof *a->translated);
     a->logits = spt_calloc(sessions * (size_t)a->vocab, sizeof *a->logits);
     a->items = spt_calloc(sessions, sizeof *a->items);
     a->lanes = spt_calloc(sessions, sizeof *a->lanes);
     a->who = spt_calloc(sessions, sizeof *a->who);
     a->fed = spt_calloc((size_t)l->tokens, sizeof *a->fed);
-    return a->logits && a->items && a->lanes && a->who && a->fed
-               ? SPT_OK
-               : no_memory(err);
+    return a->from_target && a->translated && a->logits && a->items &&
+           a->lanes && a->who && a->fed;
+}
+
+spt_status spt_ahead_open(spt_ahead *a, spt_error *err)
+{
+    const spt_forward_limits *l = spt_forward_limits_of(a->forward);
+    a->vocab = spt_forward_config(a->forward)->vocab;
+    a->target_vocab = l->target_vocab;
+    SPT_TRY(spt_pool_open(l->pages, l->page_size, &a->pool, err));
+    if (!allocate(a, l))
+        return no_memory(err);
+    invert(a);
+    return spt_forward_translate(a->forward, a->from_target, err);
 }
 
 void spt_ahead_close(spt_ahead *a)
 {
     spt_forward_close(a->forward);
     spt_pool_close(a->pool);
+    spt_free(a->from_target);
     spt_free(a->logits);
+    spt_free(a->translated);
+    spt_free(a->text);
     spt_free(a->items);
     spt_free(a->lanes);
     spt_free(a->who);
@@ -60,23 +85,7 @@ void spt_ahead_session_close(void *session)
     spt_ahead_state *s = session;
     drop_from(s);
     spt_sequence_close(&s->sequence);
-    spt_sampler_close(s->sampler);
     spt_free(s);
-}
-
-static spt_status set_sampler(const spt_ahead *a, spt_ahead_state *s,
-                              const spt_sampling *sampling, spt_error *err)
-{
-    if (s->sampler && memcmp(&s->sampling, sampling, sizeof *sampling) == 0)
-        return SPT_OK;
-    /* Biases are for the target's tokens. */
-    spt_sampling own = *sampling;
-    own.n_bias = 0;
-    spt_sampler_close(s->sampler);
-    s->sampler = NULL;
-    SPT_TRY(spt_sampler_open(&own, a->vocab, &s->sampler, err));
-    s->sampling = *sampling;
-    return SPT_OK;
 }
 
 static spt_status start(spt_ahead *a, spt_ahead_lane *l, spt_draft_request *r,
@@ -84,7 +93,6 @@ static spt_status start(spt_ahead *a, spt_ahead_lane *l, spt_draft_request *r,
 {
     *l = (spt_ahead_lane){.request = r, .state = r->state};
     drop_from(l->state);
-    SPT_TRY(set_sampler(a, l->state, r->sampling, err));
     SPT_TRY(a->follow(a->user, l, err));
     int base = l->state->base = l->state->sequence.n_tokens;
     int room = spt_forward_limits_of(a->forward)->context - base - 1;
@@ -94,65 +102,54 @@ static spt_status start(spt_ahead *a, spt_ahead_lane *l, spt_draft_request *r,
 
 /*
  * Whether the device draws the lane's next token, and how. The host does where
- * it has to know what a draft was drawn from, or the next best tokens, and
- * where not every token is the target's.
+ * it has to know what a draft was drawn from.
  */
 static bool draws_on_device(const spt_ahead *a, spt_ahead_lane *l)
 {
     const spt_draft_request *r = l->request;
-    return (!a->to_target || a->complete) && !r->sample && r->branches <= 1 &&
-           spt_forward_chooses(a->forward) &&
-           spt_sampler_row(l->state->sampler, r->count + l->depth, &l->row);
+    return !r->sample && spt_forward_chooses(a->forward) &&
+           spt_sampler_row(r->sampler, r->count + l->depth, &l->row);
 }
 
-/* Hides what the target has no token for. */
-static void mask(const spt_ahead *a, float *logits)
+/* How many of the most probable tokens are wanted beside the drawn one. */
+static int branches(const spt_draft_request *r)
 {
-    for (int i = 0; a->to_target && !a->complete && i < a->vocab; i++)
-        if (a->to_target[i] < 0)
-            logits[i] = -INFINITY;
+    return r->branches > 1 ? r->branches : 0;
 }
 
-static int32_t target_token(const spt_ahead *a, int32_t token)
-{
-    return a->to_target ? a->to_target[token] : token;
-}
-
-/* Remembers what a draft was drawn from, in the target's tokens. */
-static spt_status remember(const spt_ahead *a, spt_ahead_lane *l, int node,
-                           const spt_candidate *c, size_t n, spt_error *err)
+/* Remembers what a draft was drawn from. */
+static spt_status remember(spt_ahead_lane *l, const spt_candidate *c, size_t n,
+                           spt_error *err)
 {
     spt_candidate *copy = spt_calloc(n, sizeof *copy);
     if (!copy)
         return no_memory(err);
-    for (size_t i = 0; i < n; i++)
-        copy[i] = (spt_candidate){target_token(a, c[i].token), c[i].p};
-    l->state->from[node] = copy;
-    l->request->draft->from[node] = copy;
-    l->request->draft->n_from[node] = n;
+    memcpy(copy, c, n * sizeof *copy);
+    l->state->from[l->node] = copy;
+    l->request->draft->from[l->node] = copy;
+    l->request->draft->n_from[l->node] = n;
     return SPT_OK;
 }
 
 /* The next best tokens as siblings of the path's node. */
-static void add_siblings(const spt_ahead *a, spt_ahead_lane *l,
-                         const float *logits, int parent)
+static void add_siblings(const spt_ahead_lane *l, int parent)
 {
-    spt_logprob_row row;
-    spt_logprob_row_of(logits, a->vocab, -1, l->request->branches, &row);
-    for (int i = 0; i < row.count; i++)
-        spt_draft_add(l->request->draft, parent,
-                      target_token(a, row.best[i].token), NULL);
+    for (int i = 0; i < l->best.count; i++)
+        spt_draft_add(l->request->draft, parent, l->best.best[i].token, NULL);
 }
 
-/* One more token of the path. */
+/* One more token of the path, the target's, and its siblings. */
 static spt_status add_token(spt_ahead *a, spt_ahead_lane *l, int32_t token,
                             spt_error *err)
 {
     spt_draft_request *r = l->request;
-    int32_t target = target_token(a, token);
-    int32_t fed = a->feeds_target ? target : token;
-    l->node = spt_draft_add(r->draft, l->node, target, NULL);
-    l->busy = l->node >= 0 && ++l->depth < r->want;
+    int32_t fed = a->feeds_target ? token : a->from_target[token];
+    int parent = l->node;
+    l->node = spt_draft_add(r->draft, parent, token, NULL);
+    if (l->node >= 0 && r->branches > 1)
+        add_siblings(l, parent);
+    l->busy = l->node >= 0 && l->depth + 1 < r->want;
+    l->drafted[l->depth++] = token;
     return l->busy ? spt_sequence_append(&l->state->sequence, &fed, 1, err)
                    : SPT_OK;
 }
@@ -166,30 +163,51 @@ static spt_status grow_by_choice(spt_ahead *a, spt_ahead_lane *l,
     return l->busy ? add_token(a, l, token, err) : SPT_OK;
 }
 
-/* The same from the lane's logits, with all that the host is for. */
-static spt_status grow(spt_ahead *a, spt_ahead_lane *l, float *logits,
+/* The text that the lane's next token follows, in a->text; *count of it. */
+static spt_status write_text(spt_ahead *a, const spt_ahead_lane *l, int *count,
+                             spt_error *err)
+{
+    const spt_draft_request *r = l->request;
+    *count = r->count + l->depth;
+    if (*count > a->text_room) {
+        int room = *count + SPT_DRAFT_NODES;
+        void *text = spt_realloc(a->text, (size_t)room, sizeof *a->text);
+        if (!text)
+            return no_memory(err);
+        a->text = text;
+        a->text_room = room;
+    }
+    memcpy(a->text, r->text, (size_t)r->count * sizeof *a->text);
+    memcpy(a->text + r->count, l->drafted, (size_t)l->depth * sizeof *a->text);
+    return SPT_OK;
+}
+
+/* The same from the lane's logits. */
+static spt_status grow(spt_ahead *a, spt_ahead_lane *l, const float *logits,
                        spt_error *err)
 {
     spt_draft_request *r = l->request;
-    const spt_sequence *q = &l->state->sequence;
+    spt_random_use use = r->sample ? SPT_RANDOM_DRAFT : SPT_RANDOM_SAMPLE;
     const spt_candidate *c;
     size_t n;
-    int64_t position = r->count + l->depth; /* of the token, in the target */
-    /* Penalties need the text in the ids of the logits. */
-    int text = a->feeds_target && a->to_target ? 0 : q->n_tokens;
-    mask(a, logits);
-    SPT_TRY(spt_sampler_candidates(l->state->sampler, logits, q->tokens, text,
-                                   &c, &n, err));
-    spt_random_use use = r->sample ? SPT_RANDOM_DRAFT : SPT_RANDOM_SAMPLE;
-    double u = n > 1 ? spt_random(r->sampling->seed, position, use) : 0;
-    int32_t token = spt_pick(c, n, u);
-    int parent = l->node;
+    int32_t token;
+    int count;
+    SPT_TRY(write_text(a, l, &count, err));
+    spt_translate_row(logits, a->vocab, a->from_target, a->target_vocab,
+                      a->translated);
+    spt_error nothing;
+    l->busy = spt_sampler_draw(r->sampler, a->translated, a->text, count, use,
+                               &token, &nothing) == SPT_OK;
+    if (!l->busy)
+        return SPT_OK;
+    spt_logprob_row_of(a->translated, a->target_vocab, -1, branches(r),
+                       &l->best);
     SPT_TRY(add_token(a, l, token, err));
-    if (l->node >= 0 && r->sample)
-        SPT_TRY(remember(a, l, l->node, c, n, err));
-    if (l->node >= 0 && r->branches > 1)
-        add_siblings(a, l, logits, parent);
-    return SPT_OK;
+    if (l->node < 0 || !r->sample)
+        return SPT_OK;
+    SPT_TRY(spt_sampler_candidates(r->sampler, a->translated, a->text, count,
+                                   &c, &n, err));
+    return remember(l, c, n, err);
 }
 
 /* Pages for the lane's next `feed` tokens; false: the pool has none. */
@@ -215,6 +233,8 @@ static spt_forward_item make_item(const spt_ahead *a, int lane, int32_t *fed,
     if (item.logits && draws_on_device(a, l)) {
         item.sample = &l->row;
         item.choice = &l->choice;
+        item.logprobs = branches(l->request) ? &l->best : NULL;
+        item.best = branches(l->request);
     }
     if (a->item)
         a->item(a->user, lane, &item);

@@ -3,7 +3,9 @@
  * Each session has a lane, a sequence of the drafter's KV; all lanes go one
  * token further by one pass, until each has what it was asked for.
  *
- * Where temperature is above 0 a lane draws with the random number that the
+ * Tokens are drawn in the target's ids, by the target's sampler, where the
+ * drafter's logits stand at the target's tokens. Where temperature is above 0 a
+ * lane draws with the random number that the
  * target will draw with at the same position, so that equal distributions give
  * equal tokens; for rejection it draws with numbers of its own and says from
  * what. With more than one branch the next best tokens are siblings.
@@ -18,8 +20,6 @@
 typedef struct spt_ahead_state {
     spt_sequence sequence; /* what is fed: the text, then drafts */
     int base; /* its tokens that are of the text */
-    spt_sampler *sampler; /* for sampling; NULL: not yet */
-    spt_sampling sampling;
     spt_candidate *from[SPT_DRAFT_NODES]; /* what drafts were drawn from */
 } spt_ahead_state;
 
@@ -29,9 +29,11 @@ typedef struct spt_ahead_lane {
     spt_ahead_state *state;
     int node; /* last drafted node of the path, 0 = the anchor */
     int depth;
+    int32_t drafted[SPT_DRAFT_NODES]; /* (depth) the path's tokens */
     bool busy;
     spt_sample_row row; /* how the device draws its next token */
     spt_forward_choice choice; /* which it was */
+    spt_logprob_row best; /* and those for branches */
 } spt_ahead_lane;
 
 typedef struct spt_ahead {
@@ -40,16 +42,20 @@ typedef struct spt_ahead {
     void *user;
     spt_status (*follow)(void *user, spt_ahead_lane *lane, spt_error *err);
     void (*item)(void *user, int lane, spt_forward_item *item);
-    spt_forward *forward; /* closed with it */
+    spt_forward *forward; /* closed with it; its limits have target_vocab */
     const int32_t *to_target; /* (vocab) the target's id of each token, or -1;
-                                 NULL: the same */
-    bool complete; /* none of them is -1 */
+                                 NULL: the same. Of tokens with the same id the
+                                 first counts. */
     bool feeds_target; /* sequences are in the target's ids */
     int prefill_chunk;
     /* Its own. */
     spt_pool *pool;
-    int vocab;
+    int vocab, target_vocab;
+    int32_t *from_target; /* (target_vocab) its token of each id, or -1 */
     float *logits; /* (sessions, vocab) */
+    float *translated; /* (target_vocab) a row in the target's ids */
+    int32_t *text; /* (text_room) a lane's text and its drafts */
+    int text_room;
     spt_forward_item *items; /* (sessions) */
     spt_ahead_lane *lanes; /* (sessions) */
     int *who; /* (sessions) lanes of the items */

@@ -49,7 +49,7 @@ typedef struct spt_draft_request {
     int count;
     int want; /* depth to draft, at least 1 */
     int branches; /* children per node: 1 = a chain */
-    const spt_sampling *sampling; /* the request's */
+    spt_sampler *sampler; /* the session's, for the target's tokens */
     bool sample; /* draw drafts and say from what: rejection will judge */
     spt_draft *draft; /* cleared; to be filled */
 } spt_draft_request;

@@ -27,7 +27,8 @@ static spt_forward_limits limits_of(const spt_draft_model_options *o)
                                 .pages = o->sessions * pages,
                                 .page_size = o->page_size,
                                 .dtype = o->fp16 ? SPT_FP16 : SPT_BF16,
-                                .graphs = o->graphs};
+                                .graphs = o->graphs,
+                                .target_vocab = o->target_vocab};
 }
 
 static void close_model(void *drafter)
@@ -142,10 +143,9 @@ spt_status spt_draft_model_open(const spt_forward_source *source,
     return SPT_OK;
 }
 
-void spt_draft_model_digest(const spt_draft_source *drafter, char *hex)
+spt_ahead *spt_draft_model_ahead(const spt_draft_source *drafter)
 {
-    const draft_model *m = drafter->self;
-    spt_forward_model_digest(m->ahead.forward, hex);
+    return &((draft_model *)drafter->self)->ahead;
 }
 
 spt_status spt_draft_model_estimate(const spt_draft_model_options *options,

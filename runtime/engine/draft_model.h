@@ -23,8 +23,8 @@ spt_status spt_draft_model_open(const spt_forward_source *source,
                                 const spt_draft_model_options *options,
                                 spt_draft_source *drafter, spt_error *err);
 
-/* Of a drafter of this kind: spt_forward_model_digest. */
-void spt_draft_model_digest(const spt_draft_source *drafter, char *hex);
+/* How a drafter of this kind writes ahead; its own. */
+struct spt_ahead *spt_draft_model_ahead(const spt_draft_source *drafter);
 
 /* What opening would take of the device. */
 spt_status spt_draft_model_estimate(const spt_draft_model_options *options,

@@ -18,9 +18,11 @@ static spt_status open_ngram(spt_engine *e, spt_error *err)
     return spt_ngram_open(&rule, e->forward, &e->drafter, err);
 }
 
-static spt_draft_model_options model_options(const spt_engine_options *o)
+static spt_draft_model_options model_options(const spt_engine_options *o,
+                                             int target_vocab)
 {
     return (spt_draft_model_options){.path = o->draft.model,
+                                     .target_vocab = target_vocab,
                                      .sessions = o->sessions,
                                      .context = o->context,
                                      .prefill_chunk = o->prefill_chunk,
@@ -32,9 +34,9 @@ static spt_draft_model_options model_options(const spt_engine_options *o)
 static spt_status open_model(spt_engine *e, const spt_forward_source *source,
                              spt_error *err)
 {
-    spt_draft_model_options o = model_options(&e->options);
+    spt_draft_model_options o =
+        model_options(&e->options, spt_model_config_of(e->model)->vocab);
     o.tokenizer = e->tokenizer;
-    o.target_vocab = spt_model_config_of(e->model)->vocab;
     return spt_draft_model_open(source, &o, &e->drafter, err);
 }
 
@@ -59,11 +61,12 @@ spt_status spt_engine_open_drafter(spt_engine *e,
 }
 
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
-                                       uint64_t *bytes, spt_error *err)
+                                       int target_vocab, uint64_t *bytes,
+                                       spt_error *err)
 {
     *bytes = 0; /* what n-gram drafts take is the model's workspace */
     if (options->draft.method != SPT_DRAFT_MODEL)
         return SPT_OK;
-    const spt_draft_model_options o = model_options(options);
+    const spt_draft_model_options o = model_options(options, target_vocab);
     return spt_draft_model_estimate(&o, bytes, err);
 }

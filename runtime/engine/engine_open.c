@@ -267,7 +267,8 @@ static spt_status estimate(spt_engine_options *o, const spt_model *model,
     spt_forward_limits limits = limits_of(o);
     SPT_TRY(spt_forward_estimate(model, &limits, &m, err));
     memory_of(&m, memory);
-    SPT_TRY(spt_engine_estimate_drafter(o, &memory->drafter, err));
+    SPT_TRY(spt_engine_estimate_drafter(o, spt_model_config_of(model)->vocab,
+                                        &memory->drafter, err));
     memory->total += memory->drafter;
     return SPT_OK;
 }

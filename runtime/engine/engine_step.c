@@ -108,7 +108,7 @@ static spt_status draft(step *st, spt_error *err)
                 .count = s->sequence.n_tokens,
                 .want = depth,
                 .branches = e->options.draft.branches,
-                .sampling = &s->options.sampling,
+                .sampler = s->sampler,
                 .sample = s->options.accept == SPT_ACCEPT_REJECTION &&
                           s->options.sampling.temperature > 0,
                 .draft = &s->draft};

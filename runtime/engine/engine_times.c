@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draft_ahead.h"
 #include "draft_model.h"
 #include "files.h"
 #include "hash.h"
@@ -49,7 +50,8 @@ static void set_key(spt_engine *e)
              e->options.page_size,
              e->options.no_graphs ? "no graphs" : "graphs");
     if (o->method == SPT_DRAFT_MODEL)
-        spt_draft_model_digest(&e->drafter, drafter);
+        spt_forward_model_digest(spt_draft_model_ahead(&e->drafter)->forward,
+                                 drafter);
     snprintf(k->drafter, sizeof k->drafter, "%s, %d branches%s%s",
              e->drafter.class ? e->drafter.class->name : "none",
              o->branches > 1 ? o->branches : 1, *drafter ? " " : "", drafter);

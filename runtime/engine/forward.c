@@ -110,6 +110,7 @@ static spt_status measure(const spt_model *model, const spt_forward_limits *l,
         .positions = (uint64_t)l->context,
         .pairs = (uint64_t)c->rope.dim / 2,
         .input_ints = input_ints(l),
+        .drawn = ceil_div((uint64_t)l->target_vocab, 8) * 8,
         .partial_rows = partial_rows(c, l)};
     return forward_weights_measure(model, l->dtype, &sizes->weight_bytes, err);
 }

@@ -30,6 +30,8 @@ typedef struct spt_forward_limits {
     int histories; /* texts that n-gram drafts are searched in; 0 = none */
     int matches; /* of one search: 0 ... SPT_NGRAM_MATCHES; 0 = 1 */
     int graphs; /* shapes of passes kept as CUDA graphs; 0 = no graphs */
+    int target_vocab; /* tokens are drawn in the ids of a target that has so
+                         many (spt_forward_translate); 0 = in its own */
 } spt_forward_limits;
 
 /* Where kernels come from: a pack, or templates and a compiler. */
@@ -69,8 +71,8 @@ spt_dtype spt_forward_dtype(const spt_model_config *config);
 
 /*
  * The kernels that spt_forward_open asks for, each once: *requests, `count` of
- * them (spt_free). Loads nothing; of the limits page_size, dtype, trees
- * and histories (some or none) matter.
+ * them (spt_free). Loads nothing; of the limits page_size, dtype, trees,
+ * histories and target_vocab (some or none) matter.
  */
 spt_status spt_forward_kernels(const spt_model *model,
                                const spt_forward_limits *limits,
@@ -119,6 +121,14 @@ typedef struct spt_forward_item {
 
 /* Tokens can be drawn on the device: the vocabulary is not too large. */
 bool spt_forward_chooses(const spt_forward *forward);
+
+/*
+ * Which of the model's tokens each of the target's is: (limits.target_vocab),
+ * -1: none. Before tokens are drawn on the device; what the host gets stays in
+ * the model's ids.
+ */
+spt_status spt_forward_translate(spt_forward *forward, const int32_t *from,
+                                 spt_error *err);
 
 /*
  * Runs the items, in their order, and waits. logits (row, vocab) of those

@@ -6,14 +6,50 @@
 
 #include "accept_path.h"
 #include "forward_int.h"
+#include "mem.h"
+#include "translate.h"
 
 /* Of kernels/sample.h. */
 enum { MAX_VOCABULARY = 1 << 19 };
 
+/* Rows of logits that tokens are drawn from. */
+typedef struct drawn_rows {
+    CUdeviceptr logits;
+    int64_t stride;
+    int vocabulary;
+} drawn_rows;
+
+static drawn_rows rows_of(const spt_forward *f)
+{
+    if (f->limits.target_vocab)
+        return (drawn_rows){f->buffer[SPT_FORWARD_TRANSLATED],
+                            (int64_t)f->sizes.drawn, f->limits.target_vocab};
+    return (drawn_rows){f->buffer[SPT_FORWARD_LOGITS], f->config->vocab,
+                        f->config->vocab};
+}
+
 bool spt_forward_chooses(const spt_forward *f)
 {
-    return !f->on_host && f->config->vocab > 0 &&
-           f->config->vocab <= MAX_VOCABULARY;
+    int vocab = rows_of(f).vocabulary;
+    return !f->on_host && vocab > 0 && vocab <= MAX_VOCABULARY;
+}
+
+spt_status spt_forward_translate(spt_forward *f, const int32_t *from,
+                                 spt_error *err)
+{
+    size_t padded = (size_t)f->sizes.drawn;
+    int32_t *ids = spt_calloc(padded + 1, sizeof *ids);
+    if (!ids)
+        return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
+    for (size_t i = 0; i < padded; i++)
+        ids[i] = i < (size_t)f->limits.target_vocab ? from[i] : -1;
+    spt_status status =
+        forward_check(f,
+                      f->driver->cuMemcpyHtoD(f->buffer[SPT_FORWARD_MAP], ids,
+                                              padded * sizeof *ids),
+                      "copy of the target's ids", err);
+    spt_free(ids);
+    return status;
 }
 
 void forward_choose_write(const spt_forward_item *items, int count,
@@ -57,15 +93,29 @@ static spt_status copy_back(const spt_forward *f, void *to, CUdeviceptr from,
         "copy of chosen tokens", err);
 }
 
+static spt_status translate(const spt_forward *f, int rows, spt_error *err)
+{
+    const spt_translate_args args = {.in = f->buffer[SPT_FORWARD_LOGITS],
+                                     .out = f->buffer[SPT_FORWARD_TRANSLATED],
+                                     .from = f->buffer[SPT_FORWARD_MAP],
+                                     .in_stride = f->config->vocab,
+                                     .out_stride = (int64_t)f->sizes.drawn,
+                                     .in_width = f->config->vocab,
+                                     .out_width = (int32_t)f->sizes.drawn};
+    return spt_translate_launch(f->driver, f->kernels.translate, &args, rows,
+                                f->stream, err);
+}
+
 static spt_status take_logprobs(const spt_forward *f, const forward_choosing *c,
                                 spt_error *err)
 {
-    const spt_logprobs_args args = {.logits = f->buffer[SPT_FORWARD_LOGITS],
+    const drawn_rows rows = rows_of(f);
+    const spt_logprobs_args args = {.logits = rows.logits,
                                     .token = f->buffer[SPT_FORWARD_TOKENS],
                                     .want = c->want,
                                     .out = f->buffer[SPT_FORWARD_LOGPROBS],
-                                    .logits_stride = f->config->vocab,
-                                    .vocabulary = f->config->vocab};
+                                    .logits_stride = rows.stride,
+                                    .vocabulary = rows.vocabulary};
     SPT_TRY(spt_logprobs_launch(f->driver, f->kernels.logprobs, &args, c->rows,
                                 f->stream, err));
     return copy_back(f, f->logprobs, args.out,
@@ -78,11 +128,12 @@ spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
     CUdeviceptr choices = f->buffer[SPT_FORWARD_CHOICES];
     CUdeviceptr path_bytes =
         (CUdeviceptr)c->blocks * SPT_TREE_NODES * sizeof(int32_t);
-    const spt_sample_args sample = {.logits = f->buffer[SPT_FORWARD_LOGITS],
+    const drawn_rows rows = rows_of(f);
+    const spt_sample_args sample = {.logits = rows.logits,
                                     .rows = c->sample,
                                     .token = f->buffer[SPT_FORWARD_TOKENS],
-                                    .logits_stride = f->config->vocab,
-                                    .vocabulary = f->config->vocab};
+                                    .logits_stride = rows.stride,
+                                    .vocabulary = rows.vocabulary};
     const spt_accept_args accept = {.q_start = c->start,
                                     .draft = c->draft,
                                     .target = sample.token,
@@ -91,6 +142,8 @@ spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
                                     .text = choices + path_bytes,
                                     .count = choices + 2 * path_bytes,
                                     .path_stride = SPT_TREE_NODES};
+    if (f->limits.target_vocab)
+        SPT_TRY(translate(f, c->rows, err));
     SPT_TRY(spt_sample_launch(f->driver, f->kernels.sample, &sample, c->rows,
                               f->stream, err));
     if (c->logprobs)

@@ -13,6 +13,7 @@ typedef struct spt_forward_sizes {
     uint64_t pages, page_bytes; /* of K or V in one layer */
     uint64_t tables, positions, pairs; /* of rotary angles */
     uint64_t input_ints, partial_rows, weight_bytes;
+    uint64_t drawn; /* ids of the target, in eights; 0: rows stay as they are */
 } spt_forward_sizes;
 
 /* Kernels for few rows do less work on padding than those for many. */
@@ -45,7 +46,7 @@ typedef struct forward_attention {
 typedef struct forward_kernels {
     spt_kernel_set *set;
     const spt_function *embedding, *norm, *norm_gather, *norm_add, *compact;
-    const spt_function *sample, *logprobs, *accept, *ngram;
+    const spt_function *translate, *sample, *logprobs, *accept, *ngram;
     const spt_function *rotary[2]; /* [tree] */
     forward_attention attention[2][2]; /* [tree][window] */
 } forward_kernels;

@@ -293,17 +293,25 @@ int32_t spt_pick(const spt_candidate *candidates, size_t count, double u)
     return candidates[count - 1].token;
 }
 
-spt_status spt_sampler_token(spt_sampler *s, const float *logits,
-                             const int32_t *text, int count, int32_t *token,
-                             spt_error *err)
+spt_status spt_sampler_draw(spt_sampler *s, const float *logits,
+                            const int32_t *text, int count, spt_random_use use,
+                            int32_t *token, spt_error *err)
 {
     float top, scale = s->row.scale;
     SPT_TRY(filter(s, logits, text, count, &top, err));
-    double u = spt_random(s->options.seed, count, SPT_RANDOM_SAMPLE);
+    double u = spt_random(s->options.seed, count, use);
     uint64_t at = spt_sample_at(u, mass_sum(s, top, scale));
     size_t i = 0;
     for (uint64_t mass; (mass = mass_of(s, i, top, scale)) <= at; i++)
         at -= mass;
     *token = s->candidates[i].token;
     return SPT_OK;
+}
+
+spt_status spt_sampler_token(spt_sampler *s, const float *logits,
+                             const int32_t *text, int count, int32_t *token,
+                             spt_error *err)
+{
+    return spt_sampler_draw(s, logits, text, count, SPT_RANDOM_SAMPLE, token,
+                            err);
 }

@@ -51,6 +51,11 @@ spt_status spt_sampler_token(spt_sampler *sampler, const float *logits,
                              const int32_t *text, int count, int32_t *token,
                              spt_error *err);
 
+/* The same for a use of its own; spt_sampler_token is SPT_RANDOM_SAMPLE's. */
+spt_status spt_sampler_draw(spt_sampler *sampler, const float *logits,
+                            const int32_t *text, int count, spt_random_use use,
+                            int32_t *token, spt_error *err);
+
 /*
  * The distribution that spt_sampler_token draws from, in the order of ids; at
  * temperature 0 one candidate. Valid until the sampler's next call.

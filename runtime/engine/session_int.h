@@ -98,7 +98,8 @@ spt_status spt_engine_open_drafter(spt_engine *engine,
                                    const spt_forward_source *source,
                                    spt_error *err);
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
-                                       uint64_t *bytes, spt_error *err);
+                                       int target_vocab, uint64_t *bytes,
+                                       spt_error *err);
 
 /* engine_times.c: the table of the options' file, if it fits; saves it. */
 spt_status spt_engine_open_times(spt_engine *engine, spt_error *err);

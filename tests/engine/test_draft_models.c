@@ -1,8 +1,12 @@
 /*
  * Draft models: one of the same vocabulary, one of a padded one, one of other
  * tokens. The text is that without drafts; a model that drafts for itself is
- * always right; rejection still draws what it says.
+ * always right; rejection still draws what it says; host and device draw the
+ * same drafts.
  */
+#include "draft_ahead.h"
+#include "draft_model.h"
+#include "forward_int.h"
 #include "tiny_engine.h"
 #include "vocab_map.h"
 
@@ -116,6 +120,108 @@ static void test_pairs(const tiny_model *t)
     spt_engine_close(e);
 }
 
+/* A drafter between the engine and its own that sums up all drafts: sessions
+   come in any order. */
+typedef struct recorder {
+    spt_draft_source inner;
+    uint64_t hash;
+    int nodes, trees;
+} recorder;
+
+static spt_status record(void *self, spt_draft_request *requests, int count,
+                         spt_error *e)
+{
+    recorder *r = self;
+    SPT_TRY(r->inner.class->draft(r->inner.self, requests, count, e));
+    for (int i = 0; i < count; i++) {
+        const spt_draft *d = requests[i].draft;
+        r->nodes += d->count;
+        r->trees += !d->chain;
+        uint64_t hash = (uint64_t)requests[i].count;
+        for (int j = 1; j <= d->count; j++)
+            hash = (hash ^ (uint64_t)(d->token[j] * 32 + d->parent[j])) *
+                   UINT64_C(1099511628211);
+        r->hash += hash;
+    }
+    return SPT_OK;
+}
+
+static void leave_open(void *self)
+{
+    (void)self;
+}
+
+static spt_status record_open(void *self, void **state, spt_error *e)
+{
+    const recorder *r = self;
+    return r->inner.class->session_open(r->inner.self, state, e);
+}
+
+static void record_close(void *self, void *state)
+{
+    const recorder *r = self;
+    r->inner.class->session_close(r->inner.self, state);
+}
+
+static const spt_draft_class recorder_class = {.name = "recorder",
+                                               .close = leave_open,
+                                               .session_open = record_open,
+                                               .session_close = record_close,
+                                               .draft = record};
+
+/* What is drafted by the device, or by the host from all logits. */
+static recorder drafts_of(spt_engine *e, bool on_host, bool hot)
+{
+    recorder r = {.inner = e->drafter};
+    spt_ahead *a = spt_draft_model_ahead(&e->drafter);
+    tiny_answer answers[BATCH];
+    const float untouched = 12345;
+    e->drafter = (spt_draft_source){&recorder_class, &r};
+    a->forward->on_host = on_host;
+    a->logits[0] = untouched;
+    uint64_t steps = run_both(e, hot ? 0.8 : 0, 4, SPT_ACCEPT_MATCH, answers);
+    CHECK(steps && on_host == (a->logits[0] != untouched),
+          "logits come to the host or don't");
+    a->forward->on_host = false;
+    e->drafter = r.inner;
+    return r;
+}
+
+static void check_drafts(spt_engine *e, const char *name, bool trees)
+{
+    for (int hot = 0; hot < 2; hot++) {
+        recorder device = drafts_of(e, false, hot);
+        recorder host = drafts_of(e, true, hot);
+        CHECK(device.nodes > 0 && device.hash == host.hash &&
+                  device.nodes == host.nodes && trees == (device.trees > 0),
+              "%s, temperature %s: %d drafts of the device are the host's",
+              name, hot ? "0.8" : "0", device.nodes);
+    }
+}
+
+static void test_where(const tiny_model *t)
+{
+    const struct {
+        const char *name;
+        int vocab, shift, branches;
+    } ways[] = {
+        {"the same tokens", 320, 0, 1},
+        {"more tokens, branches", 352, 0, 3},
+        {"fewer tokens", 290, 0, 1},
+        {"tokens of its own", 320, 13, 1},
+        {"tokens of its own, branches", 344, 13, 2},
+    };
+    tiny_model other = *t;
+    other.seed = 2;
+    other.layers = 1;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        other.vocab = ways[i].vocab;
+        spt_engine *e = open_pair(t, &other, ways[i].branches, ways[i].shift);
+        check_drafts(e, ways[i].name, ways[i].branches > 1);
+        spt_engine_close(e);
+    }
+}
+
 /* A tokenizer of bytes in another order. */
 static spt_tokenizer *shuffled(int shift)
 {
@@ -167,5 +273,6 @@ int main(void)
     tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
     test_maps();
     test_pairs(&t);
+    test_where(&t);
     return check_done();
 }

@@ -63,6 +63,8 @@ planted early-wait "asynchronous copy before its wait" linear.cu \
 planted wrong-field "expected" linear_unit.cu \
     's/8 \* half + 2 \* place - 4/8 * half + 2 * place - 2/' \
     linear weight=q6_k k_warps=8 panels=4 stages=4 rows=3 outputs=40
+planted past-the-other "read of" translate.cu 's/ && from < args.in_width//' \
+    translate rows=1 pad=0
 planted last-of-ties "token of row" logit_row.cu \
     's/best = max(best, \(.*\) | ~static_cast<unsigned>(i))/best = max(best, \1 | ~static_cast<unsigned>(i \& ~1))/' \
     sample rows=40 threads=256
