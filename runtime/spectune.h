@@ -378,6 +378,17 @@ typedef struct spt_event {
     spt_finish finish; /* not NONE: this is the last event */
 } spt_event;
 
+/* Log-probabilities of a part of the session's own text. Everything is the
+   library's until the callback returns. */
+typedef struct spt_prompt_event {
+    size_t first; /* place of its first token in the text: 1 or more */
+    const int32_t *tokens; /* n_tokens of them */
+    size_t n_tokens;
+    const double *logprobs; /* (n_tokens): of each after all before it */
+    const spt_token_logprob *top; /* (n_tokens, n_top), or NULL */
+    size_t n_top;
+} spt_prompt_event;
+
 /* An answer: what is written after the session's text. */
 typedef struct spt_answer_options {
     size_t max_tokens; /* 0 = until the context is full */
@@ -392,6 +403,9 @@ typedef struct spt_answer_options {
     /* Called after each step that adds something; true cancels. */
     bool (*event)(void *user, const spt_event *event);
     void *user;
+    /* Called for the text's tokens from the second on, in order, before the
+       first event; all KV is computed anew for it. NULL: they are not wanted. */
+    void (*prompt)(void *user, const spt_prompt_event *event);
 } spt_answer_options;
 
 /*

@@ -126,18 +126,54 @@ void spt_answer_end(spt_session *s, spt_finish finish)
     s->answering = false;
 }
 
+/* The n_top likeliest tokens of a row. */
+static void note_top(const spt_logprob_row *row, size_t n_top,
+                     spt_token_logprob *top)
+{
+    for (size_t i = 0; i < n_top; i++) {
+        top[i] = (spt_token_logprob){-1, -INFINITY};
+        if (i < (size_t)row->count)
+            top[i] = (spt_token_logprob){
+                row->best[i].token, spt_logprob_of(row, row->best[i].value)};
+    }
+}
+
 static void note_logprobs(const spt_session *s, const spt_logprob_row *row,
                           event_buffers *b)
 {
     size_t n_top = s->answer.options.top_logprobs;
     b->logprobs[b->n] = spt_logprob_of(row, row->logit);
-    for (size_t i = 0; i < n_top; i++) {
-        spt_token_logprob *to = &b->top[b->n * n_top + i];
-        *to = (spt_token_logprob){-1, -INFINITY};
-        if (i < (size_t)row->count)
-            *to = (spt_token_logprob){row->best[i].token,
-                                      spt_logprob_of(row, row->best[i].value)};
+    note_top(row, n_top, b->top + b->n * n_top);
+}
+
+spt_status spt_answer_score(spt_session *s, int first, int count,
+                            const float *logits, spt_error *err)
+{
+    const spt_answer_options *o = &s->answer.options;
+    int vocab = spt_forward_config(s->engine->forward)->vocab;
+    const int32_t *tokens = s->sequence.tokens + first;
+    double logprobs[SPT_DRAFT_NODES];
+    spt_token_logprob *top =
+        spt_calloc((size_t)count * o->top_logprobs + 1, sizeof *top);
+    if (!top)
+        return spt_fail(err, SPT_E_MEMORY, "answer: out of memory");
+    for (int i = 0; i < count; i++, logits += vocab) {
+        spt_logprob_row row;
+        spt_logprob_row_of(logits, vocab, tokens[i], (int)o->top_logprobs,
+                           &row);
+        logprobs[i] = spt_logprob_of(&row, row.logit);
+        note_top(&row, o->top_logprobs, top + (size_t)i * o->top_logprobs);
     }
+    const spt_prompt_event event = {.first = (size_t)first,
+                                    .tokens = tokens,
+                                    .n_tokens = (size_t)count,
+                                    .logprobs = logprobs,
+                                    .top = o->top_logprobs ? top : NULL,
+                                    .n_top = o->top_logprobs};
+    o->prompt(o->user, &event);
+    spt_free(top);
+    return SPT_OK;
+}
 }
 
 static spt_status deliver(spt_session *s, int first,

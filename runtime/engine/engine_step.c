@@ -72,6 +72,8 @@ static void plan(step *st, spt_session *const *sessions, size_t count)
             int feed = lesser(pending_tokens(s), e->options.prefill_chunk);
             int left = room - st->tokens;
             feed = lesser(feed, left);
+            if (s->answer.options.prompt)
+                feed = lesser(feed, per_writer); /* each has logits */
             if (feed < 1)
                 continue;
             st->tokens += is_prompt ? feed : lesser(per_writer, left);
@@ -154,6 +156,15 @@ static spt_status reserve_all(step *st, spt_error *err)
     return SPT_OK;
 }
 
+/* Rows whose next token the text has, when what the model thinks of it is
+   asked for. */
+static int scored_rows(const spt_share *share)
+{
+    return share->session->answer.options.prompt
+               ? share->prefix - share->decodes
+               : 0;
+}
+
 /*
  * Whether tokens are drawn and drafts accepted on the device, and how. The
  * host does what needs all logits, or what the kernels do not have.
@@ -164,8 +175,8 @@ static bool choose_on_device(spt_share *share)
     const spt_draft *d = &s->draft;
     bool judges =
         s->options.accept == SPT_ACCEPT_REJECTION && d->count > 0 && d->chain;
-    bool able =
-        share->decodes && spt_forward_chooses(s->engine->forward) && !judges;
+    bool able = share->decodes && spt_forward_chooses(s->engine->forward) &&
+                !judges && !scored_rows(share);
     for (int i = 0; i <= d->count && able; i++) {
         int64_t position = s->sequence.n_tokens + spt_draft_depth(d, i);
         able = spt_sampler_row(s->sampler, position, &share->rows[i]);
@@ -191,7 +202,8 @@ static spt_status make_item(spt_share *share, int32_t *fed,
     *item = (spt_forward_item){.sequence = &s->sequence,
                                .tokens = fed,
                                .count = share->prefix + d->count,
-                               .logits = share->decodes ? 1 + d->count : 0};
+                               .logits = scored_rows(share) +
+                                         (share->decodes ? 1 + d->count : 0)};
     share->on_device = choose_on_device(share);
     if (share->on_device) {
         item->sample = share->rows;
@@ -281,8 +293,12 @@ static spt_status settle(const spt_share *share, const float *logits,
                          spt_error *err)
 {
     spt_session *s = share->session;
-    int first = s->sequence.n_tokens;
+    int first = s->sequence.n_tokens, scored = scored_rows(share);
     spt_accepted accepted;
+    if (scored)
+        SPT_TRY(spt_answer_score(s, s->sequence.n_kv + 1, scored, logits, err));
+    logits +=
+        (size_t)scored * (size_t)spt_forward_config(s->engine->forward)->vocab;
     s->stats.prompt_tokens +=
         (uint64_t)(share->prefix - (share->decodes && s->answer.tokens > 0));
     if (!share->decodes) {

@@ -108,6 +108,12 @@ spt_status spt_sequence_append(spt_sequence *s, const int32_t *tokens,
     return SPT_OK;
 }
 
+void spt_sequence_reread(spt_sequence *s)
+{
+    release_pages(s, 0);
+    s->n_kv = 0;
+}
+
 void spt_sequence_rewind(spt_sequence *s, int count)
 {
     if (count < s->n_tokens)

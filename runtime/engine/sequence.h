@@ -49,6 +49,9 @@ spt_status spt_sequence_append(spt_sequence *sequence, const int32_t *tokens,
 /* Forgets all but the first count tokens. */
 void spt_sequence_rewind(spt_sequence *sequence, int count);
 
+/* Gives the KV back: all tokens are to be fed again, to new pages. */
+void spt_sequence_reread(spt_sequence *sequence);
+
 /* copy becomes an equal sequence that shares the pages. */
 spt_status spt_sequence_fork(const spt_sequence *sequence, spt_sequence *copy,
                              spt_error *err);

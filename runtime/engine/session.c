@@ -99,6 +99,7 @@ spt_status spt_session_sync(spt_session *s, const int32_t *tokens, size_t count,
                             (int)tokens[i], vocab - 1);
     SPT_TRY(spt_sequence_sync(&s->sequence, tokens, (int)count, &found, err));
     s->stats.reused_tokens += (uint64_t)found;
+    s->reused = found;
     s->answering = false;
     if (reused)
         *reused = (size_t)found;
@@ -156,6 +157,11 @@ spt_status spt_session_answer(spt_session *s, const spt_answer_options *options,
 {
     SPT_TRY(check_answer(s, options, err));
     spt_answer_free(&s->answer);
+    if (options->prompt) {
+        spt_sequence_reread(&s->sequence);
+        s->stats.reused_tokens -= (uint64_t)s->reused;
+    }
+    s->reused = 0;
     s->answer = (spt_answer){.options = *options};
     spt_decoder_start(&s->answer.decoder, s->engine->tokenizer,
                       options->show_specials);

@@ -32,6 +32,7 @@ struct spt_session {
     spt_draft draft; /* of the running step */
     spt_answer answer;
     bool drafted; /* the last step asked the drafter */
+    int reused; /* tokens whose KV the last sync found */
     bool answering;
     atomic_bool cancelled;
     size_t turn; /* of the engine, in the last step that had the session */
@@ -89,6 +90,10 @@ typedef struct spt_share {
 spt_status spt_answer_deliver(spt_session *session, int first,
                               const spt_accepted *accepted,
                               const spt_logprob_row *logprobs, spt_error *err);
+/* Gives out what is known of the text's tokens first ... first + count - 1;
+   logits (count, vocab) are of those before each. */
+spt_status spt_answer_score(spt_session *session, int first, int count,
+                            const float *logits, spt_error *err);
 /* Ends an answer without new tokens. */
 void spt_answer_end(spt_session *session, spt_finish finish);
 void spt_answer_free(spt_answer *answer);

@@ -31,6 +31,70 @@ static tiny_answer answer_of(spt_session *s, spt_answer_options o)
     return a;
 }
 
+/* What is known of a text's own tokens. */
+typedef struct scores {
+    size_t n;
+    bool in_order;
+    int32_t tokens[64], best[64];
+    double logprobs[64];
+    tiny_answer answer;
+} scores;
+
+static void on_prompt(void *user, const spt_prompt_event *e)
+{
+    scores *s = user;
+    s->in_order &= e->first == s->n + 1 && e->n_top == 2;
+    for (size_t i = 0; i < e->n_tokens && s->n < 64; i++, s->n++) {
+        s->tokens[s->n] = e->tokens[i];
+        s->logprobs[s->n] = e->logprobs[i];
+        s->best[s->n] = e->top[2 * i].token;
+    }
+}
+
+static bool on_scored(void *user, const spt_event *e)
+{
+    return tiny_event(&((scores *)user)->answer, e);
+}
+
+/* Tokens that were written have the same log-probabilities, to the bit, when
+   they are read, though their KV is known and others write beside. */
+static void test_scores(const tiny_answer *expected)
+{
+    size_t n;
+    spt_session *writer = open_with(prompt, PROMPT);
+    answer_of(writer,
+              (spt_answer_options){.max_tokens = 12, .ignore_end = true});
+    const int32_t *text = spt_session_tokens(writer, &n);
+    spt_session *reader = open_with(text, n);
+    scores s = {.in_order = true};
+    const spt_answer_options o = {.max_tokens = 4,
+                                  .ignore_end = true,
+                                  .logprobs = true,
+                                  .top_logprobs = 2,
+                                  .event = on_scored,
+                                  .prompt = on_prompt,
+                                  .user = &s};
+    CHECK_OK(spt_session_generate(reader, &o, NULL, &err), &err,
+             "an answer to a text that is scored");
+    CHECK(s.n == n - 1 && s.in_order, "each token but the first, in order");
+    CHECK(memcmp(s.logprobs + PROMPT - 1, expected->logprobs,
+                 12 * sizeof *s.logprobs) == 0,
+          "has the log-probability that it was written with");
+    CHECK(memcmp(s.tokens, text + 1, (n - 1) * sizeof *text) == 0 &&
+              memcmp(s.best + PROMPT - 1, expected->tokens,
+                     12 * sizeof *s.best) == 0,
+          "and its alternatives");
+    tiny_answer next = answer_of(
+        writer, (spt_answer_options){.max_tokens = 4, .ignore_end = true});
+    CHECK(tiny_same(&s.answer, &next), "the answer is the same");
+    spt_session_stats stats;
+    spt_session_statistics(reader, &stats);
+    CHECK(stats.reused_tokens == 0 && stats.prompt_tokens == n,
+          "all of the text was fed");
+    spt_session_close(reader);
+    spt_session_close(writer);
+}
+
 static void test_state(const tiny_answer *expected)
 {
     const spt_answer_options o = {.max_tokens = 12, .ignore_end = true};
@@ -253,6 +317,7 @@ int main(void)
     tiny_answer expected = answer_of(
         s, (spt_answer_options){.max_tokens = 12, .ignore_end = true});
     spt_session_close(s);
+    test_scores(&expected);
     test_state(&expected);
     test_stops(&expected);
     test_limits();
