@@ -174,7 +174,6 @@ spt_status spt_answer_score(spt_session *s, int first, int count,
     spt_free(top);
     return SPT_OK;
 }
-}
 
 static spt_status deliver(spt_session *s, int first,
                           const spt_accepted *accepted,

@@ -189,7 +189,7 @@ static void test_read_beside(void)
 static void test_many_fields(void)
 {
     spt_buf body = {0};
-    spt_buf_puts(&body, "{\"max_tokens\":0");
+    spt_buf_puts(&body, "{\"max_tokens\":-1");
     for (int i = 0; i < 1000000; i++)
         spt_buf_printf(&body, ",\"k%d\":1", i);
     spt_buf_puts(&body, "}");

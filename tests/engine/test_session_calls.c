@@ -85,7 +85,8 @@ static void test_scores(const tiny_answer *expected)
                      12 * sizeof *s.best) == 0,
           "and its alternatives");
     tiny_answer next = answer_of(
-        writer, (spt_answer_options){.max_tokens = 4, .ignore_end = true});
+        writer, (spt_answer_options){
+                    .max_tokens = 4, .ignore_end = true, .top_logprobs = 2});
     CHECK(tiny_same(&s.answer, &next), "the answer is the same");
     spt_session_stats stats;
     spt_session_statistics(reader, &stats);

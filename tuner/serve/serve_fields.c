@@ -167,6 +167,7 @@ static spt_status read_stream_options(serve_job *job, const field_row *row,
     const cJSON *usage =
         cJSON_GetObjectItemCaseSensitive(item, "include_usage");
     (void)row;
+    job->stream_options = true;
     if (!cJSON_IsObject(item))
         return wrong(item, SERVE_TYPE, "an object", fault);
     return usage && !cJSON_IsNull(usage) ? flag(usage, &job->usage, fault)
@@ -245,9 +246,9 @@ static spt_status read_logprobs(serve_job *job, const field_row *row,
                                 const cJSON *item, serve_fault *fault)
 {
     if (job->chat)
-        return flag(item, &job->answer.logprobs, fault);
+        return flag(item, &job->logprobs, fault);
     SPT_TRY(read_size(job, row, item, fault));
-    job->answer.logprobs = true;
+    job->logprobs = true;
     return SPT_OK;
 }
 
@@ -301,6 +302,16 @@ static spt_status read_unless_empty(serve_job *job, const field_row *row,
                            item->string);
 }
 
+/* Those that may not be called change nothing. */
+static spt_status read_tools(serve_job *job, const field_row *row,
+                             const cJSON *item, serve_fault *fault)
+{
+    const cJSON *choice =
+        cJSON_GetObjectItemCaseSensitive(job->body, "tool_choice");
+    return is_text(choice, "none") ? SPT_OK
+                                   : read_unless_empty(job, row, item, fault);
+}
+
 #define SAMPLING(field) offsetof(serve_job, session.sampling.field)
 #define ANSWER(field) offsetof(serve_job, answer.field)
 #define JOB(field) offsetof(serve_job, field)
@@ -310,8 +321,9 @@ static const field_row fields[] = {
     {"model", BOTH, read_model, 0, 0, 0},
     {"prompt", TEXT, read_prompt, 0, 0, 0},
     {"messages", CHAT, read_messages, 0, 0, 0},
-    {"max_tokens", BOTH, read_size, ANSWER(max_tokens), 1, 1 << 24},
-    {"max_completion_tokens", CHAT, read_size, ANSWER(max_tokens), 1, 1 << 24},
+    {"max_tokens", TEXT, read_size, ANSWER(max_tokens), 0, 1 << 24},
+    {"max_tokens", CHAT, read_size, ANSWER(max_tokens), 1, 1 << 24},
+    {"max_completion_tokens", CHAT, read_size, JOB(chat_tokens), 1, 1 << 24},
     {"temperature", BOTH, read_real, SAMPLING(temperature), 0, 100},
     {"top_p", BOTH, read_top_p, 0, 0, 1},
     {"min_p", BOTH, read_real, SAMPLING(min_p), 0, 1},
@@ -335,13 +347,13 @@ static const field_row fields[] = {
     {"echo", TEXT, read_flag, JOB(echo), 0, 0},
     {"draft_length", BOTH, read_int, JOB(session.draft_length),
      -1, SPT_DRAFT_LENGTH_MAX},
-    {"n", BOTH, read_int, JOB(copies), 1, SERVE_CHOICES},
+    {"n", BOTH, read_int, JOB(n), 1, SERVE_CHOICES},
     {"best_of", TEXT, read_int, JOB(best_of), 1, SERVE_CHOICES},
     {"response_format", BOTH, read_format, 0, 0, 0},
     {"tool_choice", CHAT, read_tool_choice, 0, 0, 0},
     {"function_call", CHAT, read_tool_choice, 0, 0, 0},
     {"modalities", CHAT, read_modalities, 0, 0, 0},
-    {"tools", CHAT, read_unless_empty, 0, 0, 0},
+    {"tools", CHAT, read_tools, 0, 0, 0},
     {"functions", CHAT, read_unless_empty, 0, 0, 0},
     {"audio", CHAT, read_unless_empty, 0, 0, 0},
     {"suffix", TEXT, read_unless_empty, 0, 0, 0},

@@ -42,11 +42,21 @@ spt_status spt_serve_failed(serve_fault *fault, const spt_error *err);
 unsigned spt_serve_http_status(const serve_fault *fault);
 void spt_serve_reply_fault(const serve_fault *fault, spt_buf *out);
 
+/* What is known of tokens, in their order. Owned where it grows. */
+typedef struct serve_scores {
+    int32_t *tokens; /* n of them */
+    double *logprobs; /* (n); NaN: a text's first token has none */
+    spt_token_logprob *top; /* (n, n_top), or NULL */
+    size_t n, n_top, room;
+    bool failed; /* out of memory once */
+} serve_scores;
+
 typedef struct serve_prompt {
     const char *text; /* or */
     const cJSON *list; /* of ids */
     int32_t *tokens; /* count of them; owned */
     size_t count;
+    serve_scores scores; /* of them, when echo and logprobs ask for it */
 } serve_prompt;
 
 /* One answer: a request wants n of them to each of its prompts. */
@@ -58,10 +68,13 @@ typedef struct serve_choice {
     /* The worker's. */
     spt_session *running;
     size_t tokens;
+    size_t reused; /* tokens of the prompt whose KV was there */
     size_t characters; /* of the text so far */
     spt_finish finish;
-    spt_buf text; /* when it is not streamed */
-    cJSON *logprobs; /* entries, when they are asked for */
+    bool begun; /* its first event has come */
+    bool given; /* it is among the best */
+    spt_buf text; /* when it is not streamed; before it begins, its prompt */
+    serve_scores scores; /* of its tokens, when they are asked for */
 } serve_choice;
 
 /*
@@ -76,10 +89,14 @@ struct serve_job {
     /* What is asked for. */
     cJSON *body; /* owns the texts below */
     cJSON *texts; /* owns those that consisted of parts */
-    bool chat, stream, echo;
+    bool chat, stream, echo, logprobs;
+    bool silent; /* max_tokens is 0: what is written is not shown */
+    bool stream_options; /* are there */
     bool usage; /* in a last chunk of a stream */
-    int copies; /* answers per prompt: n */
-    int best_of; /* of so many; 0 = not said */
+    int n; /* answers per prompt */
+    int best_of; /* the best of so many; 0 = not said */
+    int copies; /* that are written: one of the two */
+    size_t chat_tokens; /* max_completion_tokens; 0 = not said */
     spt_message *messages; /* of a chat; owned */
     size_t n_messages;
     serve_prompt *prompts; /* or prompts; of a chat one; owned */
@@ -148,7 +165,7 @@ typedef struct serve_client {
    is freed. */
 spt_status spt_serve_encode(serve_job *job, const serve_client *client,
                             serve_fault *fault);
-const serve_prompt *spt_serve_prompt_of(const serve_choice *choice);
+serve_prompt *spt_serve_prompt_of(const serve_choice *choice);
 
 /* serve_gate.c: how much of requests is in memory at once. A part of a body
    comes in (false: there is no room), then the body is read by its thread when
@@ -164,11 +181,21 @@ void spt_serve_wait(spt_serve *serve, int ms);
 /* serve_reply.c: texts of answers, made with the lock held. */
 void spt_serve_reply_echo(serve_choice *choice, spt_text prompt);
 void spt_serve_reply_event(serve_choice *choice, const spt_event *event);
+void spt_serve_reply_prompt(serve_choice *choice,
+                            const spt_prompt_event *event);
 void spt_serve_reply_end(serve_job *job);
 void spt_serve_print(const cJSON *root, spt_buf *out);
 /* All of them (the one) as a list, or the one alone. */
 void spt_serve_reply_models(const spt_serve *serve, bool list, spt_buf *out);
 void spt_serve_reply_metrics(spt_serve *serve, spt_buf *out);
+
+/* serve_scores.c: copies; JSON of a prompt's (may be empty) and an answer's,
+   which begins at character *at of the text. */
+void spt_serve_scores_add(serve_scores *scores, const serve_scores *more);
+void spt_serve_scores_free(serve_scores *scores);
+void spt_serve_add_scores(cJSON *choice, const serve_job *job,
+                          const serve_scores *prompt,
+                          const serve_scores *scores, size_t *at);
 
 /* serve_worker.c: the queue and who empties it. */
 spt_status spt_serve_worker_start(spt_serve *serve, spt_error *err);

@@ -259,7 +259,7 @@ spt_status spt_serve_encode(serve_job *job, const serve_client *client,
     return SPT_OK;
 }
 
-const serve_prompt *spt_serve_prompt_of(const serve_choice *choice)
+serve_prompt *spt_serve_prompt_of(const serve_choice *choice)
 {
     return &choice->job->prompts[choice->index / choice->job->copies];
 }

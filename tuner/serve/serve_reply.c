@@ -1,4 +1,5 @@
 /* Answers in the shapes of OpenAI's API; metrics in vLLM's names. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,17 +58,21 @@ static cJSON *add_choice(cJSON *choices, const serve_choice *of,
 /* A prompt counts once, however many answers it gets. */
 static void set_usage(cJSON *root, const serve_job *job)
 {
-    size_t prompt = 0, answer = 0;
+    size_t prompt = 0, answer = 0, cached = 0;
     for (int i = 0; i < job->n_choices; i++) {
         answer += job->choices[i].tokens;
-        if (i % job->copies == 0)
+        if (i % job->copies == 0) {
             prompt += spt_serve_prompt_of(&job->choices[i])->count;
+            cached += job->choices[i].reused;
+        }
     }
     cJSON_DeleteItemFromObject(root, "usage");
     cJSON *usage = cJSON_AddObjectToObject(root, "usage");
     cJSON_AddNumberToObject(usage, "prompt_tokens", (double)prompt);
     cJSON_AddNumberToObject(usage, "completion_tokens", (double)answer);
     cJSON_AddNumberToObject(usage, "total_tokens", (double)(prompt + answer));
+    cJSON *details = cJSON_AddObjectToObject(usage, "prompt_tokens_details");
+    cJSON_AddNumberToObject(details, "cached_tokens", (double)cached);
 }
 
 void spt_serve_print(const cJSON *root, spt_buf *out)
@@ -88,168 +93,121 @@ static void print_chunk(cJSON *root, spt_buf *out)
     cJSON_Delete(root);
 }
 
-/* The token's text, and the bytes that it stands for: those of a part of a
-   character have no text of their own, which gives U+FFFD. */
-static void add_token(cJSON *entry, const serve_job *job, int32_t token,
-                      double logprob)
-{
-    const spt_engine *engine = job->serve->options.engine;
-    const spt_text bytes = spt_tokenizer_bytes(engine->tokenizer, token, true);
-    spt_buf text = {0};
-    spt_tokenizer_decode(engine->tokenizer, &token, 1, true, &text);
-    spt_json_add_text(entry, "token", (spt_text){text.data, text.size});
-    spt_buf_free(&text);
-    cJSON_AddNumberToObject(entry, "logprob", logprob);
-    cJSON *list = cJSON_AddArrayToObject(entry, "bytes");
-    for (size_t i = 0; i < bytes.size; i++)
-        cJSON_AddItemToArray(list,
-                             cJSON_CreateNumber((unsigned char)bytes.data[i]));
-}
+/* What a chunk says beside its text. */
+typedef struct chunk {
+    spt_text text;
+    bool first; /* of a chat */
+    const serve_scores *prompt, *scores;
+    spt_finish finish;
+} chunk;
 
-/* Characters that begin in the text. */
-static size_t count_characters(spt_text text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.size; i++)
-        count += ((unsigned char)text.data[i] & 0xc0) != 0x80;
-    return count;
-}
+static const serve_scores no_scores;
 
-/* One entry a token, as chat completions have it, and where it begins. */
-static cJSON *logprobs_of(serve_choice *choice, const spt_event *event)
-{
-    const serve_job *job = choice->job;
-    const spt_tokenizer *tokenizer = job->serve->options.engine->tokenizer;
-    cJSON *entries = cJSON_CreateArray();
-    for (size_t i = 0; i < event->n_tokens; i++) {
-        cJSON *entry = cJSON_CreateObject();
-        cJSON_AddItemToArray(entries, entry);
-        add_token(entry, job, event->tokens[i], event->logprobs[i]);
-        if (!job->chat)
-            cJSON_AddNumberToObject(entry, "at", (double)choice->characters);
-        choice->characters += count_characters(
-            spt_tokenizer_bytes(tokenizer, event->tokens[i], false));
-        cJSON *tops = cJSON_AddArrayToObject(entry, "top_logprobs");
-        for (size_t t = 0; event->top && t < event->n_top; t++) {
-            const spt_token_logprob *row = &event->top[i * event->n_top + t];
-            if (row->token < 0)
-                break;
-            cJSON *top = cJSON_CreateObject();
-            cJSON_AddItemToArray(tops, top);
-            add_token(top, job, row->token, row->logprob);
-        }
-    }
-    return entries;
-}
-
-static const char *token_text(const cJSON *entry)
-{
-    return cJSON_GetStringValue(cJSON_GetObjectItem(entry, "token"));
-}
-
-static double number_in(const cJSON *entry, const char *field)
-{
-    return cJSON_GetNumberValue(cJSON_GetObjectItem(entry, field));
-}
-
-/* The same as completions have it: lists beside each other. The token itself
-   is among its alternatives. */
-static cJSON *as_lists(const cJSON *entries)
-{
-    const cJSON *entry, *top;
-    cJSON *lists = cJSON_CreateObject();
-    cJSON *tokens = cJSON_AddArrayToObject(lists, "tokens");
-    cJSON *values = cJSON_AddArrayToObject(lists, "token_logprobs");
-    cJSON *tops = cJSON_AddArrayToObject(lists, "top_logprobs");
-    cJSON *offsets = cJSON_AddArrayToObject(lists, "text_offset");
-    cJSON_ArrayForEach(entry, entries)
-    {
-        cJSON *row = cJSON_CreateObject();
-        const char *text = token_text(entry);
-        double value = number_in(entry, "logprob");
-        cJSON_AddItemToArray(tokens, cJSON_CreateString(text));
-        cJSON_AddItemToArray(values, cJSON_CreateNumber(value));
-        cJSON_AddItemToArray(offsets,
-                             cJSON_CreateNumber(number_in(entry, "at")));
-        cJSON_ArrayForEach(top, cJSON_GetObjectItem(entry, "top_logprobs")) if (
-            !cJSON_GetObjectItemCaseSensitive(row, token_text(top)))
-            cJSON_AddNumberToObject(row, token_text(top),
-                                    number_in(top, "logprob"));
-        if (!cJSON_GetObjectItemCaseSensitive(row, text))
-            cJSON_AddNumberToObject(row, text, value);
-        cJSON_AddItemToArray(tops, row);
-    }
-    return lists;
-}
-
-/* Takes the entries. */
-static void add_logprobs(cJSON *choice, const serve_job *job, cJSON *entries)
-{
-    if (!entries) {
-        cJSON_AddNullToObject(choice, "logprobs");
-    } else if (job->chat) {
-        cJSON *logprobs = cJSON_AddObjectToObject(choice, "logprobs");
-        cJSON_AddItemToObject(logprobs, "content", entries);
-        cJSON_AddNullToObject(logprobs, "refusal");
-    } else {
-        cJSON_AddItemToObject(choice, "logprobs", as_lists(entries));
-        cJSON_Delete(entries);
-    }
-}
-
-static void reply_chunk(serve_choice *choice, spt_text text, bool first,
-                        cJSON *entries, spt_finish finish)
+static void reply_chunk(serve_choice *choice, const chunk *c)
 {
     serve_job *job = choice->job;
     cJSON *root = begin_chunk(job);
     cJSON *item =
-        add_choice(cJSON_AddArrayToObject(root, "choices"), choice, finish);
+        add_choice(cJSON_AddArrayToObject(root, "choices"), choice, c->finish);
     if (job->chat) {
         cJSON *delta = cJSON_AddObjectToObject(item, "delta");
-        if (first)
+        if (c->first)
             cJSON_AddStringToObject(delta, "role", "assistant");
-        if (first || text.size)
-            spt_json_add_text(delta, "content", text);
+        if (c->first || c->text.size)
+            spt_json_add_text(delta, "content", c->text);
     } else {
-        spt_json_add_text(item, "text", text);
+        spt_json_add_text(item, "text", c->text);
     }
-    add_logprobs(item, job, entries);
+    spt_serve_add_scores(item, job, c->prompt, c->scores, &choice->characters);
     print_chunk(root, &job->out);
 }
 
 void spt_serve_reply_echo(serve_choice *choice, spt_text prompt)
 {
-    if (choice->job->stream)
-        reply_chunk(choice, prompt, false, NULL, SPT_FINISH_NONE);
-    else
-        spt_buf_add(&choice->text, prompt.data, prompt.size);
+    spt_buf_add(&choice->text, prompt.data, prompt.size);
+}
+
+void spt_serve_reply_prompt(serve_choice *choice, const spt_prompt_event *event)
+{
+    serve_prompt *prompt = spt_serve_prompt_of(choice);
+    double none = NAN;
+    spt_token_logprob tops[20] = {{0}};
+    const serve_scores first = {.tokens = prompt->tokens,
+                                .logprobs = &none,
+                                .top = tops,
+                                .n = 1,
+                                .n_top = event ? event->n_top : 0};
+    if (!prompt->scores.n)
+        spt_serve_scores_add(&prompt->scores, &first);
+    if (!event)
+        return;
+    const serve_scores more = {.tokens = (int32_t *)(uintptr_t)event->tokens,
+                               .logprobs = (double *)(uintptr_t)event->logprobs,
+                               .top = (void *)(uintptr_t)event->top,
+                               .n = event->n_tokens,
+                               .n_top = event->n_top};
+    spt_serve_scores_add(&prompt->scores, &more);
+}
+
+/* What comes before the first token of a stream. */
+static void begin_stream(serve_choice *choice)
+{
+    const serve_job *job = choice->job;
+    chunk c = {.text = {"", 0}, .prompt = &no_scores, .scores = &no_scores};
+    if (job->chat) {
+        c.first = true;
+        reply_chunk(choice, &c);
+    }
+    if (job->echo) {
+        c.text = (spt_text){choice->text.data, choice->text.size};
+        c.prompt = &spt_serve_prompt_of(choice)->scores;
+        reply_chunk(choice, &c);
+        spt_buf_free(&choice->text);
+        choice->text = (spt_buf){0};
+    }
+}
+
+static void show(serve_choice *choice, const spt_event *event,
+                 const serve_scores *scores)
+{
+    const chunk c = {.text = {event->text, event->text_size},
+                     .prompt = &no_scores,
+                     .scores = scores,
+                     .finish = event->finish};
+    if (!choice->job->stream) {
+        spt_buf_add(&choice->text, event->text, event->text_size);
+        spt_serve_scores_add(&choice->scores, scores);
+    } else if (c.text.size || (choice->job->logprobs && scores->n) ||
+               event->finish != SPT_FINISH_NONE) {
+        reply_chunk(choice, &c);
+    }
 }
 
 void spt_serve_reply_event(serve_choice *choice, const spt_event *event)
 {
     const serve_job *job = choice->job;
-    bool first = choice->tokens == 0;
-    cJSON *entries = job->answer.logprobs && event->logprobs
-                         ? logprobs_of(choice, event)
-                         : NULL;
-    choice->tokens += event->n_tokens;
-    choice->finish = event->finish;
-    if (job->stream) {
-        const spt_text text = {event->text, event->text_size};
-        if (first && job->chat)
-            reply_chunk(choice, (spt_text){"", 0}, true, NULL, SPT_FINISH_NONE);
-        if (text.size || entries || event->finish != SPT_FINISH_NONE)
-            reply_chunk(choice, text, false, entries, event->finish);
+    const serve_scores scores = {.tokens = (int32_t *)(uintptr_t)event->tokens,
+                                 .logprobs =
+                                     (double *)(uintptr_t)event->logprobs,
+                                 .top = (void *)(uintptr_t)event->top,
+                                 .n = event->logprobs ? event->n_tokens : 0,
+                                 .n_top = event->n_top};
+    const spt_event nothing = {.text = "", .finish = SPT_FINISH_LENGTH};
+    bool first = !choice->begun;
+    choice->begun = true;
+    choice->finish =
+        job->silent && event->n_tokens ? SPT_FINISH_LENGTH : event->finish;
+    if (first && job->echo && job->logprobs &&
+        !spt_serve_prompt_of(choice)->scores.n)
+        spt_serve_reply_prompt(choice, NULL); /* of a single token */
+    if (first && job->stream)
+        begin_stream(choice);
+    if (job->silent) {
+        show(choice, &nothing, &no_scores);
         return;
     }
-    spt_buf_add(&choice->text, event->text, event->text_size);
-    while (entries && entries->child) {
-        cJSON *entry = cJSON_DetachItemFromArray(entries, 0);
-        if (!choice->logprobs)
-            choice->logprobs = cJSON_CreateArray();
-        cJSON_AddItemToArray(choice->logprobs, entry);
-    }
-    cJSON_Delete(entries);
+    choice->tokens += event->n_tokens;
+    show(choice, event, &scores);
 }
 
 static void end_stream(serve_job *job)
@@ -263,11 +221,13 @@ static void end_stream(serve_job *job)
     spt_buf_puts(&job->out, "data: [DONE]\n\n");
 }
 
-static void end_choice(serve_choice *choice, cJSON *choices)
+static void end_choice(serve_choice *choice, int index, cJSON *choices)
 {
     const serve_job *job = choice->job;
     const spt_text text = {choice->text.data, choice->text.size};
+    size_t at = 0;
     cJSON *item = add_choice(choices, choice, choice->finish);
+    cJSON_SetNumberValue(cJSON_GetObjectItem(item, "index"), index);
     if (job->chat) {
         cJSON *message = cJSON_AddObjectToObject(item, "message");
         cJSON_AddStringToObject(message, "role", "assistant");
@@ -276,8 +236,32 @@ static void end_choice(serve_choice *choice, cJSON *choices)
     } else {
         spt_json_add_text(item, "text", text);
     }
-    add_logprobs(item, job, choice->logprobs);
-    choice->logprobs = NULL;
+    spt_serve_add_scores(item, job,
+                         job->echo ? &spt_serve_prompt_of(choice)->scores
+                                   : &no_scores,
+                         &choice->scores, &at);
+}
+
+static double mean_logprob(const serve_choice *choice)
+{
+    double sum = 0;
+    for (size_t i = 0; i < choice->scores.n; i++)
+        sum += choice->scores.logprobs[i];
+    return choice->scores.n ? sum / (double)choice->scores.n : 0;
+}
+
+/* The next of those to a prompt, by what the model thinks of a token of
+   theirs; the first of equals, and in their order when all are given. */
+static serve_choice *next_best(serve_job *job, int prompt)
+{
+    serve_choice *best = NULL, *all = &job->choices[prompt * job->copies];
+    for (int i = 0; i < job->copies; i++)
+        if (!all[i].given &&
+            (!best || (job->copies > job->n &&
+                       mean_logprob(&all[i]) > mean_logprob(best))))
+            best = &all[i];
+    best->given = true;
+    return best;
 }
 
 void spt_serve_reply_end(serve_job *job)
@@ -288,10 +272,11 @@ void spt_serve_reply_end(serve_job *job)
     }
     cJSON *root = begin(job, job->chat ? "chat.completion" : "text_completion");
     cJSON *choices = cJSON_AddArrayToObject(root, "choices");
-    for (int i = 0; i < job->n_choices; i++) {
-        end_choice(&job->choices[i], choices);
-        job->out.failed |= job->choices[i].text.failed;
-    }
+    for (int i = 0; i < job->n_choices / job->copies * job->n; i++)
+        end_choice(next_best(job, i / job->n), i, choices);
+    for (int i = 0; i < job->n_choices; i++)
+        job->out.failed |=
+            job->choices[i].text.failed || job->choices[i].scores.failed;
     set_usage(root, job);
     spt_serve_print(root, &job->out);
     cJSON_Delete(root);

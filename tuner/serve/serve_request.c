@@ -25,18 +25,34 @@ static spt_status check(const serve_job *job, serve_fault *fault)
     if (!job->prompts)
         return spt_serve_wrong(fault, SERVE_MISSING, "%s: is missing",
                                job->chat ? "messages" : "prompt");
-    if (job->answer.top_logprobs && !job->answer.logprobs)
+    if (job->answer.top_logprobs && !job->logprobs)
         return spt_serve_wrong(fault, SERVE_VALUE,
                                "top_logprobs: expected logprobs to be true");
-    if (job->echo && job->answer.logprobs)
-        return spt_serve_wrong(fault, SERVE_UNSUPPORTED,
-                               "echo: is not supported together with logprobs");
-    if (job->best_of && job->best_of != job->copies)
-        return spt_serve_wrong(fault, SERVE_UNSUPPORTED,
-                               "best_of: expected n (%d): no more are written "
-                               "than are given",
-                               job->copies);
+    if (job->best_of && job->best_of < job->n)
+        return spt_serve_wrong(fault, SERVE_VALUE,
+                               "best_of: expected at least n (%d)", job->n);
+    if (job->best_of > job->n && job->stream)
+        return spt_serve_wrong(fault, SERVE_VALUE,
+                               "best_of: expected n (%d): the best are not "
+                               "known while they are streamed",
+                               job->n);
+    if (job->stream_options && !job->stream)
+        return spt_serve_wrong(fault, SERVE_VALUE,
+                               "stream_options: expected stream to be true");
     return SPT_OK;
+}
+
+/* What fields say together. */
+static void settle(serve_job *job)
+{
+    spt_answer_options *a = &job->answer;
+    job->copies = job->best_of > job->n ? job->best_of : job->n;
+    a->logprobs = job->logprobs || job->copies > job->n;
+    if (job->chat_tokens)
+        a->max_tokens = job->chat_tokens;
+    job->silent = !job->chat && a->max_tokens == 0;
+    if (job->silent)
+        a->max_tokens = 1;
 }
 
 static spt_status add_choices(serve_job *job, serve_fault *fault)
@@ -72,7 +88,7 @@ static spt_status read_body(serve_job *job, const char *body, size_t size,
         return spt_serve_wrong(fault, SERVE_JSON,
                                "request: expected a JSON object");
     job->session = job->serve->options.session;
-    job->copies = 1;
+    job->n = 1;
     /* The defaults of OpenAI's API. */
     job->session.sampling.temperature = 1;
     if (getrandom(&job->session.sampling.seed, 6, 0) != 6)
@@ -83,6 +99,7 @@ static spt_status read_body(serve_job *job, const char *body, size_t size,
     cJSON_ArrayForEach(item, job->body)
         SPT_TRY(spt_serve_field(job, item, fault));
     SPT_TRY(check(job, fault));
+    settle(job);
     return add_choices(job, fault);
 }
 
@@ -108,11 +125,13 @@ void spt_serve_job_free(serve_job *job)
     if (!job)
         return;
     for (int i = 0; i < job->n_choices; i++) {
-        cJSON_Delete(job->choices[i].logprobs);
+        spt_serve_scores_free(&job->choices[i].scores);
         spt_buf_free(&job->choices[i].text);
     }
-    for (size_t i = 0; i < job->n_prompts; i++)
+    for (size_t i = 0; i < job->n_prompts; i++) {
         spt_free(job->prompts[i].tokens);
+        spt_serve_scores_free(&job->prompts[i].scores);
+    }
     cJSON_Delete(job->body);
     cJSON_Delete(job->texts);
     spt_free(job->messages);

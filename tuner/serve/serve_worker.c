@@ -28,6 +28,11 @@ static bool on_event(void *user, const spt_event *event)
     return cancel;
 }
 
+static void on_prompt(void *user, const spt_prompt_event *event)
+{
+    spt_serve_reply_prompt(user, event);
+}
+
 static void add_stats(spt_session_stats *sum, const spt_session_stats *s)
 {
     sum->prompt_tokens += s->prompt_tokens;
@@ -82,7 +87,8 @@ static void let_go(serve_choice *choice, spt_status status,
     spt_session_stats stats = {0};
     if (choice->running) {
         spt_session_statistics(choice->running, &stats);
-        choice->finish = spt_session_finish(choice->running);
+        if (!choice->job->silent || !choice->finish)
+            choice->finish = spt_session_finish(choice->running);
     }
     spt_session_close(choice->running);
     pthread_mutex_lock(&serve->lock);
@@ -136,12 +142,14 @@ static spt_status begin(serve_choice *choice, spt_error *err)
     spt_answer_options answer = job->answer;
     answer.event = on_event;
     answer.user = choice;
+    if (job->echo && job->logprobs && choice->index % job->copies == 0)
+        answer.prompt = on_prompt;
     /* The copies differ by their random numbers alone. */
     session.sampling.seed += (uint64_t)(choice->index % job->copies);
     SPT_TRY(spt_session_open(job->serve->options.engine, &session,
                              &choice->running, err));
     SPT_TRY(spt_session_sync(choice->running, prompt->tokens, prompt->count,
-                             NULL, err));
+                             &choice->reused, err));
     if (job->echo)
         SPT_TRY(echo(choice, prompt->tokens, prompt->count, err));
     return spt_session_answer(choice->running, &answer, err);
@@ -165,7 +173,7 @@ static bool may_begin(const serve_choice *choice)
     const serve_job *job = choice->job;
     const serve_choice *first =
         &job->choices[choice->index - choice->index % job->copies];
-    return choice == first || first->tokens || first->finish;
+    return choice == first || first->begun || first->finish;
 }
 
 /* With the lock held: the next that may begin, or NULL. */
