@@ -13,15 +13,17 @@ reported. Names, with their defaults:
     temperature=0
     lengths=4,8,-1  draft lengths; -1 = as long as pays, up to longest
     longest=8
+    model_lengths=  of draft models, where not as lengths
     drafts=         files of draft models, beside n-gram; their names are
                     those of the files, but for .gguf
     accept=match    or rejection, for draft models
-    tables=         file for acceptance tables, of the longest fixed length
+    sessions=8      written side by side; with 1 sim's speed is reported too
+    tables=         file for acceptance tables, of each drafter's longest length
 
 Counts are the engine's own on sim. The text does not depend on drafts: n-gram
 drafts are replayed over it, and every answer is compared. Times per token are
-modelled for one sequence. In brackets: 5 % to 95 % of 2000 resamplings of the
-prompts.
+modelled for one sequence; sim/s are tokens per core second of sim. In brackets:
+5 % to 95 % of 2000 resamplings of the prompts.
 """
 import json
 import os
@@ -35,8 +37,9 @@ PROMPTS = FOLDER + "/../data/prompts.jsonl"
 BOARDS = ["h200_sxm", "h100_sxm"]
 RESAMPLINGS = 2000
 DEFAULTS = {"prompts": "8", "tokens": "96", "temperature": "0",
-            "lengths": "4,8,-1", "longest": "8", "drafts": "", "accept": "match",
-            "tables": "", "run": "1"}
+            "lengths": "4,8,-1", "longest": "8", "model_lengths": "",
+            "drafts": "", "accept": "match", "sessions": "8", "tables": "",
+            "run": "1"}
 # How the kinds of prompts are called in acceptance tables, and their words.
 WORKLOADS = {"code": ("code", "HumanEval"),
              "chat": ("chat", "MT-bench of Spec-Bench"),
@@ -47,19 +50,26 @@ WORKLOADS = {"code": ("code", "HumanEval"),
 
 def write_answers(bench, model, out, names):
     """Everything that the report needs, in the order of its need."""
-    same = ["%s=%s" % (name, names[name])
-            for name in ("prompts", "tokens", "temperature", "longest")]
+    same = ["%s=%s" % (name, names[name]) for name in
+            ("prompts", "tokens", "temperature", "longest", "sessions")]
     command = [bench, model, PROMPTS, out, *same]
     lengths = "lengths=" + names["lengths"]
     subprocess.run(command, check=True)
-    subprocess.run([*command, "draft=ngram", lengths, "replay=1"], check=True)
+    subprocess.run([*command, "draft=ngram", lengths,
+                    "replay=%d" % (names["sessions"] != "1")], check=True)
     for draft in filter(None, names["drafts"].split(",")):
         subprocess.run([*command, "draft=" + draft, "name=" + name_of(draft),
-                        lengths, "accept=" + names["accept"]], check=True)
+                        "lengths=" + names["model_lengths"],
+                        "accept=" + names["accept"]], check=True)
 
 
 def name_of(path):
     return os.path.basename(path).removesuffix(".gguf")
+
+
+def accept_of(row, names):
+    own = row["drafter"] in ("none", "ngram")
+    return "match" if own else names["accept"]
 
 
 def read_answers(out, names):
@@ -72,7 +82,8 @@ def read_answers(out, names):
         wanted.update(sources[:int(names["prompts"])])
     drafters = {"none", "ngram"} | {name_of(d)
                                     for d in names["drafts"].split(",")}
-    lengths = {0} | {int(length) for length in names["lengths"].split(",")}
+    lengths = {0} | {int(length) for name in ("lengths", "model_lengths")
+                     for length in names[name].split(",")}
     answers = {}
     with open(out, encoding="utf-8") as file:
         for line in file:
@@ -83,6 +94,8 @@ def read_answers(out, names):
             if (row["source"] in wanted and row["drafter"] in drafters and
                     row["draft_length"] in lengths and
                     row["key"].split()[2] == names["tokens"] and
+                    row["key"].split()[5] == "%d" % (names["sessions"] == "1")
+                    and row["accept"] == accept_of(row, names) and
                     row["temperature"] == float(names["temperature"])):
                 key = row["kind"], row["drafter"], row["draft_length"]
                 answers.setdefault(key, []).append(row)
@@ -102,7 +115,7 @@ def differing(answers):
 def survival(rows):
     """The chance that drafts 1 to i are all kept, of steps with drafts."""
     drafts = sum(row["drafts"] for row in rows)
-    longest = max(len(row["accepted"]) for row in rows)
+    longest = max(len(row["accepted"]) for row in rows) if drafts else 0
     return [sum(row["accepted"][i] for row in rows if len(row["accepted"]) > i)
             / drafts for i in range(longest)]
 
@@ -127,27 +140,36 @@ def spread(rows, value):
     return values[RESAMPLINGS // 20], values[-RESAMPLINGS // 20 - 1]
 
 
+def modelled(rows, board):
+    """Time per token, speedup and its spread, in a cell of the report."""
+    us = sum(row["modelled_us_per_token"][board]["with"] * len(row["tokens"])
+             for row in rows) / sum(len(row["tokens"]) for row in rows)
+    return "%6.1f us   %.2f (%.2f to %.2f)" % (
+        us, speedup(rows, board),
+        *spread(rows, lambda part: speedup(part, board)))
+
+
+def sim_rate(rows):
+    """Tokens after the first per core second of sim, where that was timed."""
+    if not all("core_seconds" in row for row in rows):
+        return "-"
+    return "%.1f" % (sum(len(row["tokens"]) - 1 for row in rows) /
+                     sum(row["core_seconds"] for row in rows))
+
+
 def report(answers):
-    print("%-12s %-20s %3s %7s %6s %6s %-17s" % (
+    print("%-12s %-22s %3s %7s %6s %6s %-20s" % (
         "kind", "drafter", "D", "tokens", "steps", "match", "E[L]"),
-          *("%-11s %-18s" % (board, "speedup") for board in BOARDS),
-          "survival")
+          *("%-11s %-19s" % (board, "speedup") for board in BOARDS),
+          "sim/s survival")
     for (kind, drafter, length), rows in sorted(answers.items()):
-        tokens = sum(len(row["tokens"]) for row in rows)
         steps = sum(row["steps"] for row in rows)
-        if drafter == "none" or not tokens:
-            continue
-        cells = []
-        for board in BOARDS:
-            us = sum(row["modelled_us_per_token"][board]["with"] *
-                     len(row["tokens"]) for row in rows) / tokens
-            cells.append("%6.1f us   %.2f (%.2f to %.2f)" % (
-                us, speedup(rows, board),
-                *spread(rows, lambda r, b=board: speedup(r, b))))
-        print("%-12s %-20s %3s %7d %6d %6.2f %.2f (%.2f to %.2f) " % (
-            kind, drafter, length if length >= 0 else "-", tokens, steps,
+        print("%-12s %-22s %3s %7d %6d %6.2f %5.2f (%.2f to %.2f)" % (
+            kind, drafter, length if length >= 0 else "-",
+            sum(len(row["tokens"]) for row in rows), steps,
             sum(row["drafts"] for row in rows) / steps, expected(rows),
-            *spread(rows, expected)), *cells,
+            *spread(rows, expected)), *(modelled(rows, b) for b in BOARDS),
+              "%5s" % sim_rate(rows),
               " ".join("%.2f" % s for s in survival(rows)))
     print("answers: %d, of which %d differ from the one without drafts" % (
         sum(map(len, answers.values())), differing(answers)))
@@ -155,10 +177,11 @@ def report(answers):
 
 def write_tables(answers, model, names):
     """What the answers say, as profiles/acceptance/ has it."""
-    longest = max(int(length) for length in names["lengths"].split(","))
     tables = []
     for (kind, drafter, length), rows in sorted(answers.items()):
-        if length != longest or not sum(row["drafts"] for row in rows):
+        longer = [n for k, d, n in answers
+                  if (k, d) == (kind, drafter) and n > length]
+        if longer or not sum(row["drafts"] for row in rows):
             continue
         workload, words = WORKLOADS[kind]
         ngram = drafter == "ngram"
@@ -175,8 +198,7 @@ def write_tables(answers, model, names):
             len(rows), sum(len(row["tokens"]) for row in rows))
         tables.append(table)
     source = ("this repository's bench on sim, SmolLM2-135M-Instruct in Q4_1: "
-              "acceptance.py tokens=%s lengths=%s" % (names["tokens"],
-                                                      names["lengths"]))
+              "tests/bench/acceptance.py tokens=%s" % names["tokens"])
     text = json.dumps({"schema": "spectune.acceptance/1", "source": source,
                        "tables": tables}, indent=2)
     # Lists of numbers stand in one line.
@@ -194,6 +216,7 @@ def main():
             sys.exit("acceptance.py: %s: expected one of: %s" % (
                 text, " ".join(names)))
         names[name] = value
+    names["model_lengths"] = names["model_lengths"] or names["lengths"]
     if names["run"] != "0":
         write_answers(bench, model, out, names)
     answers = read_answers(out, names)

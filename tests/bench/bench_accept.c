@@ -33,17 +33,17 @@ enum { PREFILL_CHUNK = 64, MIN_MATCH = 2, MAX_MATCH = 8 };
 static const char *const boards[BOARDS] = {"h200_sxm", "h100_sxm"};
 
 /* SETTING(name, default, what) */
-#define SETTINGS(SETTING)                                                 \
-    SETTING(draft, "none", "none, ngram or the file of a draft model")    \
-    SETTING(name, "", "of the drafter in OUT; as draft")                  \
-    SETTING(lengths, "0",                                                 \
-            "draft lengths, -1 = as long as pays, up to longest")         \
-    SETTING(longest, "8", "draft that there is room for")                 \
-    SETTING(tokens, "96", "of an answer at most")                         \
-    SETTING(temperature, "0", "0 = greedy")                               \
-    SETTING(accept, "match", "match or rejection")                        \
-    SETTING(prompts, "512", "of each kind at most")                       \
-    SETTING(sessions, "8", "written side by side; 1 also times the host") \
+#define SETTINGS(SETTING)                                              \
+    SETTING(draft, "none", "none, ngram or the file of a draft model") \
+    SETTING(name, "", "of the drafter in OUT; as draft")               \
+    SETTING(lengths, "0",                                              \
+            "draft lengths, -1 = as long as pays, up to longest")      \
+    SETTING(longest, "8", "draft that there is room for")              \
+    SETTING(tokens, "96", "of an answer at most")                      \
+    SETTING(temperature, "0", "0 = greedy")                            \
+    SETTING(accept, "match", "match or rejection")                     \
+    SETTING(prompts, "512", "of each kind at most")                    \
+    SETTING(sessions, "8", "written side by side; 1 also times sim")   \
     SETTING(replay, "0", "1 = n-gram drafts of answers that OUT has")
 
 typedef struct settings {
@@ -63,7 +63,7 @@ typedef struct slot {
     cJSON *ids; /* of the answer */
     cJSON *row; /* REPLAY: of the answer without drafts */
     size_t prompt_tokens;
-    double first; /* host seconds at which the first token was there */
+    double first; /* core seconds when the first token was there */
 } slot;
 
 typedef struct bench {
@@ -81,10 +81,11 @@ typedef struct bench {
     slot slots[SLOTS_MAX];
 } bench;
 
-static double now(void)
+/* Core time of the process: what else the host does is not in it. */
+static double core_seconds(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -165,6 +166,16 @@ static void add_modelled(bench *b, const slot *s, const spt_session_stats *n,
     }
 }
 
+static cJSON *prompt_ids(const slot *s)
+{
+    cJSON *list = cJSON_CreateArray();
+    size_t count;
+    const int32_t *ids = spt_session_tokens(s->session, &count);
+    for (size_t i = 0; i < s->prompt_tokens && i < count; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(ids[i]));
+    return list;
+}
+
 /* Appends the answer's line, all of it or, when killed, a part without end. */
 static spt_status write_answer(slot *s, const spt_session_stats *n,
                                spt_error *err)
@@ -186,8 +197,10 @@ static spt_status write_answer(slot *s, const spt_session_stats *n,
                           counts(n->accepted_at, n->drafted_at));
     add_modelled(b, s, n, row);
     if (b->n_sessions == 1 && !atoi(b->set.replay))
-        cJSON_AddNumberToObject(row, "host_seconds", now() - s->first);
+        cJSON_AddNumberToObject(row, "core_seconds", core_seconds() - s->first);
     cJSON_AddBoolToObject(row, "replayed", atoi(b->set.replay));
+    if (s->session && strcmp(b->set.draft, "none") == 0)
+        cJSON_AddItemToObject(row, "prompt", prompt_ids(s));
     cJSON_AddItemToObject(row, "tokens", s->ids);
     s->ids = NULL;
     write_key(b, s->prompt, &line);
@@ -206,7 +219,7 @@ static bool on_event(void *user, const spt_event *e)
 {
     slot *s = user;
     if (e->n_tokens && !cJSON_GetArraySize(s->ids))
-        s->first = now();
+        s->first = core_seconds();
     for (size_t i = 0; i < e->n_tokens; i++)
         cJSON_AddItemToArray(s->ids, cJSON_CreateNumber(e->tokens[i]));
     return false;

@@ -62,14 +62,18 @@ def read_keys(reader, count, layers):
     return out, alignment
 
 
-def read_tensors(reader, count):
-    """{name: (shape and type, place)} in the file's order."""
-    tensors = {}
+def read_tensors(reader, count, alignment):
+    """{name: (shape and type, content)} in the file's order."""
+    infos = {}
     for _ in range(count):
         name, dims = reader.text().decode(), reader.number("I")
-        tensors[name] = (struct.pack("<I", dims) + reader.take(8 * dims + 4),
-                         reader.number("Q"))
-    return tensors
+        infos[name] = (struct.pack("<I", dims) + reader.take(8 * dims + 4),
+                       reader.number("Q"))
+    start = -(-reader.at // alignment) * alignment
+    places = sorted(place for _, place in infos.values())
+    ends = dict(zip(places, places[1:] + [len(reader.data) - start]))
+    return {name: (shape, reader.data[start + place:start + ends[place]])
+            for name, (shape, place) in infos.items()}
 
 
 def kept(tensors, layers):
@@ -91,27 +95,32 @@ def parse_layers(text):
     return layers
 
 
-def main():
-    layers = parse_layers(sys.argv[2])
-    with open(sys.argv[1], "rb") as file:
+def read(path, layers):
+    """(head, count of keys, their bytes, alignment, tensors)"""
+    with open(path, "rb") as file:
         reader = Reader(file.read())
     head, n_tensors, n_keys = reader.take(8), reader.number("Q"), \
         reader.number("Q")
-    keys, alignment = read_keys(reader, n_keys, len(layers))
-    tensors = read_tensors(reader, n_tensors)
-    start = -(-reader.at // alignment) * alignment
-    places = sorted(place for _, place in tensors.values())
-    ends = dict(zip(places, places[1:] + [len(reader.data) - start]))
+    keys, alignment = read_keys(reader, n_keys, layers)
+    return head, n_keys, keys, alignment, \
+        read_tensors(reader, n_tensors, alignment)
+
+
+def rewrite(model, layers, out, replaced=None):
+    """Writes `out`. replaced: {name in out: (shape and type, content)}, in
+    place of the tensors of that name, or beside them.
+    """
+    head, n_keys, keys, alignment, tensors = read(model, len(layers))
+    content = {new: tensors[old] for new, old in kept(tensors, layers)}
+    content.update(replaced or {})
     infos, data = b"", b""
-    names = list(kept(tensors, layers))
-    for new, old in names:
-        shape, place = tensors[old]
-        infos += with_size(new.encode()) + shape + struct.pack("<Q", len(data))
-        data += reader.data[start + place:start + ends[place]]
-        data += bytes(-len(data) % alignment)
-    out = head + struct.pack("<QQ", len(names), n_keys) + keys + infos
-    with open(sys.argv[3], "wb") as file:
-        file.write(out + bytes(-len(out) % alignment) + data)
+    for name, (shape, numbers) in content.items():
+        infos += with_size(name.encode()) + shape + struct.pack("<Q", len(data))
+        data += numbers + bytes(-(len(data) + len(numbers)) % alignment)
+    text = head + struct.pack("<QQ", len(content), n_keys) + keys + infos
+    with open(out, "wb") as file:
+        file.write(text + bytes(-len(text) % alignment) + data)
 
 
-main()
+if __name__ == "__main__":
+    rewrite(sys.argv[1], parse_layers(sys.argv[2]), sys.argv[3])

@@ -23,6 +23,20 @@ is "without drafts" "$(query d.steps)" 8
 drafted 0-29
 is "all of them are right" \
     "$(query 'd.drafts.num_draft_tokens - d.drafts.num_accepted_tokens')" 0
+# The same, with the embedding once more as the head.
+python3 -B - "$model" "$TMP/draft.gguf" <<'PY'
+import sys
+sys.path.insert(0, "tests/bench")
+import fewer_layers
+model, out = sys.argv[1:]
+tensors = fewer_layers.read(model, 30)[-1]
+fewer_layers.rewrite(model, range(30), out,
+                     {"output.weight": tensors["token_embd.weight"]})
+PY
+try "${job[@]}" -md "$TMP/draft.gguf"
+is "a tensor more" "$status" 0
+is "all of them are right again" \
+    "$(query 'd.drafts.num_draft_tokens - d.drafts.num_accepted_tokens')" 0
 drafted 0-12,19-29
 [ "$(query d.steps)" -lt 8 ]
 ok "some of them are right"
