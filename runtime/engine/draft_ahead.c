@@ -100,15 +100,41 @@ static spt_status start(spt_ahead *a, spt_ahead_lane *l, spt_draft_request *r,
     return SPT_OK;
 }
 
+/* The text that the lane's next token follows, in a->text; *count of it. */
+static spt_status write_text(spt_ahead *a, const spt_ahead_lane *l, int *count,
+                             spt_error *err)
+{
+    const spt_draft_request *r = l->request;
+    *count = r->count + l->depth;
+    if (*count > a->text_room) {
+        int room = *count + SPT_DRAFT_NODES;
+        void *text = spt_realloc(a->text, (size_t)room, sizeof *a->text);
+        if (!text)
+            return no_memory(err);
+        a->text = text;
+        a->text_room = room;
+    }
+    memcpy(a->text, r->text, (size_t)r->count * sizeof *a->text);
+    memcpy(a->text + r->count, l->drafted, (size_t)l->depth * sizeof *a->text);
+    return SPT_OK;
+}
+
 /*
  * Whether the device draws the lane's next token, and how. The host does where
  * it has to know what a draft was drawn from.
  */
-static bool draws_on_device(const spt_ahead *a, spt_ahead_lane *l)
+static bool draws_on_device(spt_ahead *a, spt_ahead_lane *l)
 {
     const spt_draft_request *r = l->request;
-    return !r->sample && spt_forward_chooses(a->forward) &&
-           spt_sampler_row(r->sampler, r->count + l->depth, &l->row);
+    spt_adjuster *adjuster = spt_sampler_adjuster(r->sampler);
+    spt_error ignored; /* the host will meet it too */
+    int count;
+    if (r->sample || !spt_forward_chooses(a->forward))
+        return false;
+    l->row = spt_sampler_row(r->sampler, r->count + l->depth);
+    return !adjuster || (write_text(a, l, &count, &ignored) == SPT_OK &&
+                         spt_adjuster_block(adjuster, a->text, count, NULL,
+                                            NULL, 1, &l->adjustment));
 }
 
 /* How many of the most probable tokens are wanted beside the drawn one. */
@@ -163,25 +189,6 @@ static spt_status grow_by_choice(spt_ahead *a, spt_ahead_lane *l,
     return l->busy ? add_token(a, l, token, err) : SPT_OK;
 }
 
-/* The text that the lane's next token follows, in a->text; *count of it. */
-static spt_status write_text(spt_ahead *a, const spt_ahead_lane *l, int *count,
-                             spt_error *err)
-{
-    const spt_draft_request *r = l->request;
-    *count = r->count + l->depth;
-    if (*count > a->text_room) {
-        int room = *count + SPT_DRAFT_NODES;
-        void *text = spt_realloc(a->text, (size_t)room, sizeof *a->text);
-        if (!text)
-            return no_memory(err);
-        a->text = text;
-        a->text_room = room;
-    }
-    memcpy(a->text, r->text, (size_t)r->count * sizeof *a->text);
-    memcpy(a->text + r->count, l->drafted, (size_t)l->depth * sizeof *a->text);
-    return SPT_OK;
-}
-
 /* The same from the lane's logits. */
 static spt_status grow(spt_ahead *a, spt_ahead_lane *l, const float *logits,
                        spt_error *err)
@@ -220,7 +227,7 @@ static bool reserve(spt_ahead *a, spt_sequence *q, int feed)
             spt_forward_copy_page(a->forward, copy, &ignored) == SPT_OK);
 }
 
-static spt_forward_item make_item(const spt_ahead *a, int lane, int32_t *fed,
+static spt_forward_item make_item(spt_ahead *a, int lane, int32_t *fed,
                                   int feed)
 {
     spt_ahead_lane *l = &a->lanes[lane];
@@ -232,6 +239,8 @@ static spt_forward_item make_item(const spt_ahead *a, int lane, int32_t *fed,
     memcpy(fed, q->tokens + q->n_kv, (size_t)feed * sizeof *fed);
     if (item.logits && draws_on_device(a, l)) {
         item.sample = &l->row;
+        if (spt_sampler_adjuster(l->request->sampler))
+            item.adjust = &l->adjustment;
         item.choice = &l->choice;
         item.logprobs = branches(l->request) ? &l->best : NULL;
         item.best = branches(l->request);

@@ -32,6 +32,7 @@ typedef struct spt_ahead_lane {
     int32_t drafted[SPT_DRAFT_NODES]; /* (depth) the path's tokens */
     bool busy;
     spt_sample_row row; /* how the device draws its next token */
+    spt_adjustment adjustment; /* and what changes its logits first */
     spt_forward_choice choice; /* which it was */
     spt_logprob_row best; /* and those for branches */
 } spt_ahead_lane;

@@ -175,13 +175,17 @@ static bool choose_on_device(spt_share *share)
     const spt_draft *d = &s->draft;
     bool judges =
         s->options.accept == SPT_ACCEPT_REJECTION && d->count > 0 && d->chain;
-    bool able = share->decodes && spt_forward_chooses(s->engine->forward) &&
-                !judges && !scored_rows(share);
-    for (int i = 0; i <= d->count && able; i++) {
-        int64_t position = s->sequence.n_tokens + spt_draft_depth(d, i);
-        able = spt_sampler_row(s->sampler, position, &share->rows[i]);
-    }
-    return able;
+    spt_adjuster *adjuster = spt_sampler_adjuster(s->sampler);
+    if (!share->decodes || judges || scored_rows(share) ||
+        !spt_forward_chooses(s->engine->forward))
+        return false;
+    for (int i = 0; i <= d->count; i++)
+        share->rows[i] = spt_sampler_row(s->sampler, s->sequence.n_tokens +
+                                                         spt_draft_depth(d, i));
+    return !adjuster ||
+           spt_adjuster_block(adjuster, s->sequence.tokens,
+                              s->sequence.n_tokens, d->token, d->parent,
+                              1 + d->count, &share->adjustment);
 }
 
 static bool wants_logprobs(const spt_session *s)
@@ -209,6 +213,8 @@ static spt_status make_item(spt_share *share, int32_t *fed,
         item->sample = share->rows;
         item->parent = d->parent;
         item->choice = &share->choice;
+        if (spt_sampler_adjuster(s->sampler))
+            item->adjust = &share->adjustment;
         item->logprobs = wants_logprobs(s) ? share->logprobs : NULL;
         item->best = (int)s->answer.options.top_logprobs;
     }

@@ -67,14 +67,16 @@ static uint64_t partial_rows(const spt_model_config *c,
            (tokens > together ? tokens : together);
 }
 
-static uint64_t input_ints(const spt_forward_limits *l)
+static uint64_t input_ints(const spt_model_config *c,
+                           const spt_forward_limits *l)
 {
     uint64_t sequences = (uint64_t)l->sequences;
     uint64_t pages = ceil_div((uint64_t)l->context, (uint64_t)l->page_size);
     uint64_t chosen =
         (uint64_t)l->logits * (sizeof(spt_sample_row) / 4 + 3) + sequences + 2;
     return 2 * (uint64_t)l->tokens + (uint64_t)l->logits + 2 * sequences + 1 +
-           sequences * pages + chosen + SPT_DRAFT_NODES + 2;
+           sequences * pages + chosen + SPT_DRAFT_NODES + 2 +
+           forward_adjust_ints(c, l);
 }
 
 static uint64_t search_ints(const spt_forward_limits *l)
@@ -109,7 +111,8 @@ static spt_status measure(const spt_model *model, const spt_forward_limits *l,
         .tables = c->rope.theta_local > 0 ? 2 : 1,
         .positions = (uint64_t)l->context,
         .pairs = (uint64_t)c->rope.dim / 2,
-        .input_ints = input_ints(l),
+        .input_ints = input_ints(c, l),
+        .adjusted = forward_adjust_entries(c, l),
         .drawn = ceil_div((uint64_t)l->target_vocab, 8) * 8,
         .partial_rows = partial_rows(c, l)};
     return forward_weights_measure(model, l->dtype, &sizes->weight_bytes, err);

@@ -7,6 +7,7 @@
 #ifndef SPT_FORWARD_H
 #define SPT_FORWARD_H
 
+#include "adjuster.h"
 #include "half.h"
 #include "kernel_set.h"
 #include "logprobs.h"
@@ -113,6 +114,7 @@ typedef struct spt_forward_item {
     const spt_sample_row *sample;
     const int32_t *parent; /* (logits), with a tree: nodes of the block */
     spt_forward_choice *choice;
+    const spt_adjustment *adjust; /* what changes the logits first, or NULL */
     /* NULL, or (logits): log-probabilities of the drawn tokens and of the
        `best` most probable ones. */
     spt_logprob_row *logprobs;

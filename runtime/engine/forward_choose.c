@@ -12,25 +12,18 @@
 /* Of kernels/sample.h. */
 enum { MAX_VOCABULARY = 1 << 19 };
 
-/* Rows of logits that tokens are drawn from. */
-typedef struct drawn_rows {
-    CUdeviceptr logits;
-    int64_t stride;
-    int vocabulary;
-} drawn_rows;
-
-static drawn_rows rows_of(const spt_forward *f)
+forward_rows forward_rows_of(const spt_forward *f)
 {
     if (f->limits.target_vocab)
-        return (drawn_rows){f->buffer[SPT_FORWARD_TRANSLATED],
-                            (int64_t)f->sizes.drawn, f->limits.target_vocab};
-    return (drawn_rows){f->buffer[SPT_FORWARD_LOGITS], f->config->vocab,
-                        f->config->vocab};
+        return (forward_rows){f->buffer[SPT_FORWARD_TRANSLATED],
+                              (int64_t)f->sizes.drawn, f->limits.target_vocab};
+    return (forward_rows){f->buffer[SPT_FORWARD_LOGITS], f->config->vocab,
+                          f->config->vocab};
 }
 
 bool spt_forward_chooses(const spt_forward *f)
 {
-    int vocab = rows_of(f).vocabulary;
+    int vocab = forward_rows_of(f).vocabulary;
     return !f->on_host && vocab > 0 && vocab <= MAX_VOCABULARY;
 }
 
@@ -83,6 +76,7 @@ void forward_choose_write(const spt_forward_item *items, int count,
         }
     }
     *start = row;
+    forward_adjust_write(items, count, w, &c->adjusting);
 }
 
 static spt_status copy_back(const spt_forward *f, void *to, CUdeviceptr from,
@@ -109,13 +103,15 @@ static spt_status translate(const spt_forward *f, int rows, spt_error *err)
 static spt_status take_logprobs(const spt_forward *f, const forward_choosing *c,
                                 spt_error *err)
 {
-    const drawn_rows rows = rows_of(f);
+    const forward_rows rows = forward_rows_of(f);
     const spt_logprobs_args args = {.logits = rows.logits,
                                     .token = f->buffer[SPT_FORWARD_TOKENS],
                                     .want = c->want,
                                     .out = f->buffer[SPT_FORWARD_LOGPROBS],
                                     .logits_stride = rows.stride,
                                     .vocabulary = rows.vocabulary};
+    if (c->adjusting.restore)
+        SPT_TRY(forward_adjust(f, &c->adjusting, true, err));
     SPT_TRY(spt_logprobs_launch(f->driver, f->kernels.logprobs, &args, c->rows,
                                 f->stream, err));
     return copy_back(f, f->logprobs, args.out,
@@ -128,7 +124,7 @@ spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
     CUdeviceptr choices = f->buffer[SPT_FORWARD_CHOICES];
     CUdeviceptr path_bytes =
         (CUdeviceptr)c->blocks * SPT_TREE_NODES * sizeof(int32_t);
-    const drawn_rows rows = rows_of(f);
+    const forward_rows rows = forward_rows_of(f);
     const spt_sample_args sample = {.logits = rows.logits,
                                     .rows = c->sample,
                                     .token = f->buffer[SPT_FORWARD_TOKENS],
@@ -144,6 +140,8 @@ spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
                                     .path_stride = SPT_TREE_NODES};
     if (f->limits.target_vocab)
         SPT_TRY(translate(f, c->rows, err));
+    if (c->adjusting.rows)
+        SPT_TRY(forward_adjust(f, &c->adjusting, false, err));
     SPT_TRY(spt_sample_launch(f->driver, f->kernels.sample, &sample, c->rows,
                               f->stream, err));
     if (c->logprobs)

@@ -12,6 +12,7 @@ typedef struct spt_forward_sizes {
     uint64_t sequences, tokens, logits, histories, search_ints;
     uint64_t pages, page_bytes; /* of K or V in one layer */
     uint64_t tables, positions, pairs; /* of rotary angles */
+    uint64_t adjusted; /* tokens of a row that bias and penalties change */
     uint64_t input_ints, partial_rows, weight_bytes;
     uint64_t drawn; /* ids of the target, in eights; 0: rows stay as they are */
 } spt_forward_sizes;
@@ -46,7 +47,7 @@ typedef struct forward_attention {
 typedef struct forward_kernels {
     spt_kernel_set *set;
     const spt_function *embedding, *norm, *norm_gather, *norm_add, *compact;
-    const spt_function *translate, *sample, *logprobs, *accept, *ngram;
+    const spt_function *translate, *adjust, *sample, *logprobs, *accept, *ngram;
     const spt_function *rotary[2]; /* [tree] */
     forward_attention attention[2][2]; /* [tree][window] */
 } forward_kernels;
@@ -55,6 +56,8 @@ typedef struct forward_kernels {
 typedef struct forward_shape {
     int items, tokens, rows, max_tokens, page_stride, chunks, tree;
     int blocks, logprobs; /* of forward_choosing */
+    int adjusted, restore; /* of forward_adjusting */
+    int ints; /* of the inputs */
 } forward_shape;
 
 typedef struct forward_graph {
@@ -120,11 +123,40 @@ typedef struct forward_writer {
 
 int32_t *forward_write_ints(forward_writer *w, int count, CUdeviceptr *device);
 
+/* Of those items whose tokens are drawn on the device, the ones whose logits
+   change before that (kernels/adjust.h). */
+typedef struct forward_adjusting {
+    int lists, rows;
+    bool restore; /* logits as they were are asked for afterwards */
+    CUdeviceptr list, row, data;
+} forward_adjusting;
+
+/* Rows of logits that tokens are drawn from. */
+typedef struct forward_rows {
+    CUdeviceptr logits;
+    int64_t stride;
+    int vocabulary;
+} forward_rows;
+
+forward_rows forward_rows_of(const spt_forward *f);
+
+/* forward_adjust.c: entries of a list, ints of the inputs at most; writes what
+   the kernel reads; enqueues it. */
+uint64_t forward_adjust_entries(const spt_model_config *config,
+                                const spt_forward_limits *limits);
+uint64_t forward_adjust_ints(const spt_model_config *config,
+                             const spt_forward_limits *limits);
+void forward_adjust_write(const spt_forward_item *items, int count,
+                          forward_writer *w, forward_adjusting *a);
+spt_status forward_adjust(const spt_forward *f, const forward_adjusting *a,
+                          bool restore, spt_error *err);
+
 /* Items whose tokens are drawn on the device; their rows of logits are the
    first ones. */
 typedef struct forward_choosing {
     int rows, blocks;
     bool logprobs; /* of some rows */
+    forward_adjusting adjusting;
     CUdeviceptr sample, want; /* kernels/sample.h, logprobs.h */
     CUdeviceptr draft, parent, start; /* kernels/accept_path.h */
 } forward_choosing;

@@ -205,6 +205,7 @@ static void want_all(list *l, spt_forward *f)
     spt_config_set_bool(&accept, "tree", true); /* a chain is one too */
     if (f->limits.target_vocab)
         request(l, "translate", &plain, (want){&f->kernels.translate, NULL});
+    request(l, "adjust", &plain, (want){&f->kernels.adjust, NULL});
     request(l, "sample", &plain, (want){&f->kernels.sample, NULL});
     request(l, "logprobs", &plain, (want){&f->kernels.logprobs, NULL});
     request(l, "accept", &accept, (want){&f->kernels.accept, NULL});

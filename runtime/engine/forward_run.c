@@ -485,7 +485,10 @@ spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
         .chunks = (int)((p.max_kv + FORWARD_CHUNK - 1) / FORWARD_CHUNK),
         .tree = p.tree,
         .blocks = p.choosing.blocks,
-        .logprobs = p.choosing.logprobs};
+        .logprobs = p.choosing.logprobs,
+        .adjusted = p.choosing.adjusting.rows,
+        .restore = p.choosing.adjusting.restore,
+        .ints = (int)p.ints};
     SPT_TRY(repeats(&p) ? forward_graph_run(f, &shape, &work, err)
                         : enqueue(&p, err));
     SPT_TRY(forward_check(f, f->driver->cuStreamSynchronize(f->stream),

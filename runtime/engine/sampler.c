@@ -6,8 +6,6 @@
 
 #include "mem.h"
 
-enum { DEFAULT_PENALTY_TOKENS = 64 };
-
 /* Powers of two below the highest probability: nothing is left of it. */
 static const float NEGLIGIBLE = 46;
 
@@ -16,9 +14,7 @@ struct spt_sampler {
     spt_sample_row row; /* the filters and the temperature of the options */
     spt_logit_bias *bias;
     int vocab;
-    bool adjusts; /* bias or penalties change logits */
-    float *logits; /* as adjusted */
-    uint16_t *counts; /* of each token in the penalties' reach */
+    spt_adjuster *adjuster; /* NULL: no bias or penalties change logits */
     spt_candidate *candidates; /* p is the logit until it is a probability */
     size_t n_candidates;
 };
@@ -58,12 +54,6 @@ static spt_status check(const spt_sampling *o, int vocab, spt_error *err)
     return SPT_OK;
 }
 
-static bool penalises(const spt_sampling *o)
-{
-    return (o->repeat_penalty > 0 && o->repeat_penalty != 1) ||
-           o->presence_penalty != 0 || o->frequency_penalty != 0;
-}
-
 spt_status spt_sampler_open(const spt_sampling *options, int vocab,
                             spt_sampler **out, spt_error *err)
 {
@@ -77,14 +67,16 @@ spt_status spt_sampler_open(const spt_sampling *options, int vocab,
                                                 options->top_k, options->top_p,
                                                 options->min_p),
                        .vocab = vocab,
-                       .adjusts = n_bias || penalises(options),
                        .bias = spt_calloc(n_bias + 1, sizeof *s->bias),
-                       .logits = spt_calloc(count, sizeof *s->logits),
-                       .counts = spt_calloc(count, sizeof *s->counts),
                        .candidates = spt_calloc(count, sizeof *s->candidates)};
-    if (!s->bias || !s->logits || !s->counts || !s->candidates) {
+    if (!s->bias || !s->candidates) {
         spt_sampler_close(s);
         return spt_fail(err, SPT_E_MEMORY, "sampler: out of memory");
+    }
+    spt_status status = spt_adjuster_open(options, vocab, &s->adjuster, err);
+    if (status != SPT_OK) {
+        spt_sampler_close(s);
+        return status;
     }
     if (n_bias)
         memcpy(s->bias, options->bias, n_bias * sizeof *s->bias);
@@ -99,8 +91,7 @@ void spt_sampler_close(spt_sampler *s)
     if (!s)
         return;
     spt_free(s->bias);
-    spt_free(s->logits);
-    spt_free(s->counts);
+    spt_adjuster_close(s->adjuster);
     spt_free(s->candidates);
     spt_free(s);
 }
@@ -110,60 +101,16 @@ const spt_sampling *spt_sampler_options(const spt_sampler *s)
     return &s->options;
 }
 
-bool spt_sampler_row(const spt_sampler *s, int64_t position,
-                     spt_sample_row *row)
+spt_sample_row spt_sampler_row(const spt_sampler *s, int64_t position)
 {
-    *row = s->row;
-    row->position = position;
-    return !s->adjusts;
+    spt_sample_row row = s->row;
+    row.position = position;
+    return row;
 }
 
-static int first_penalised(const spt_sampler *s, int count)
+spt_adjuster *spt_sampler_adjuster(const spt_sampler *s)
 {
-    int reach = s->options.penalty_tokens;
-    if (reach == 0)
-        reach = DEFAULT_PENALTY_TOKENS;
-    return reach < 0 || reach > count ? 0 : count - reach;
-}
-
-static float penalised(const spt_sampling *o, float logit, int occurrences)
-{
-    double x = logit;
-    if (o->repeat_penalty > 0)
-        x = x > 0 ? x / o->repeat_penalty : x * o->repeat_penalty;
-    return (float)(x - occurrences * o->frequency_penalty -
-                   o->presence_penalty);
-}
-
-static void penalise(spt_sampler *s, const int32_t *text, int count)
-{
-    int first = first_penalised(s, count);
-    for (int i = first; i < count; i++)
-        if (text[i] >= 0 && text[i] < s->vocab &&
-            s->counts[text[i]] < UINT16_MAX)
-            s->counts[text[i]]++;
-    for (int i = first; i < count; i++) {
-        int32_t token = text[i];
-        if (token < 0 || token >= s->vocab || !s->counts[token])
-            continue;
-        s->logits[token] =
-            penalised(&s->options, s->logits[token], s->counts[token]);
-        s->counts[token] = 0;
-    }
-}
-
-/* The logits after bias and penalties. */
-static const float *adjust(spt_sampler *s, const float *logits,
-                           const int32_t *text, int count)
-{
-    if (!s->adjusts)
-        return logits;
-    memcpy(s->logits, logits, (size_t)s->vocab * sizeof *logits);
-    for (size_t i = 0; i < s->options.n_bias; i++)
-        s->logits[s->bias[i].token] += s->bias[i].bias;
-    if (penalises(&s->options))
-        penalise(s, text, count);
-    return s->logits;
+    return s->adjuster;
 }
 
 /* Index of the highest, the first on a tie; -1 when there is none. */
@@ -252,7 +199,9 @@ static spt_status filter(spt_sampler *s, const float *logits,
                          const int32_t *text, int count, float *top,
                          spt_error *err)
 {
-    const float *adjusted = adjust(s, logits, text, count);
+    const float *adjusted =
+        s->adjuster ? spt_adjuster_apply(s->adjuster, logits, text, count)
+                    : logits;
     int32_t best = highest(adjusted, s->vocab);
     if (best < 0)
         return spt_sampler_nothing(err);

@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 
+#include "adjuster.h"
 #include "random.h"
 #include "sample.h"
 #include "spectune.h"
@@ -32,12 +33,10 @@ void spt_sampler_close(spt_sampler *sampler);
 /* As given; the bias is the sampler's copy. */
 const spt_sampling *spt_sampler_options(const spt_sampler *sampler);
 
-/*
- * The options for the kernel; false: it cannot do as they say (bias and
- * penalties), the host has to.
- */
-bool spt_sampler_row(const spt_sampler *sampler, int64_t position,
-                     spt_sample_row *row);
+/* The options for the kernel. */
+spt_sample_row spt_sampler_row(const spt_sampler *sampler, int64_t position);
+/* What changes logits first; NULL: nothing does. The sampler's. */
+spt_adjuster *spt_sampler_adjuster(const spt_sampler *sampler);
 
 /* The failure where no logit is above -infinity. */
 spt_status spt_sampler_nothing(spt_error *err);

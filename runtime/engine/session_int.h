@@ -79,6 +79,7 @@ typedef struct spt_share {
     uint32_t tree[SPT_DRAFT_NODES];
     bool on_device; /* tokens are drawn and accepted there */
     spt_sample_row rows[SPT_DRAFT_NODES]; /* how, for the draft's nodes */
+    spt_adjustment adjustment; /* of their logits, where something does */
     spt_forward_choice choice; /* what came of it */
     spt_logprob_row *logprobs; /* (SPT_DRAFT_NODES), by node, where the answer
                                   asks for them */

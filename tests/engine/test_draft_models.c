@@ -33,7 +33,8 @@ static spt_engine *open_pair(const tiny_model *target, const tiny_model *draft,
     return e;
 }
 
-/* Both sessions side by side; steps that wrote. */
+/* Both sessions side by side, one with penalties where tokens are drawn; steps
+   that wrote. */
 static uint64_t run_both(spt_engine *e, double temperature, int length,
                          spt_accept_rule rule, tiny_answer *answers)
 {
@@ -46,7 +47,10 @@ static uint64_t run_both(spt_engine *e, double temperature, int length,
         const spt_session_options options = {
             .draft_length = length,
             .accept = rule,
-            .sampling = {.temperature = temperature, .seed = 5}};
+            .sampling = {.temperature = temperature,
+                         .seed = 5,
+                         .repeat_penalty = temperature > 0 && i ? 1.3 : 0,
+                         .penalty_tokens = 6}};
         const spt_answer_options o = {.max_tokens = ANSWER,
                                       .ignore_end = true,
                                       .logprobs = true,

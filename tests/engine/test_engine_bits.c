@@ -14,8 +14,11 @@ enum { MAX_BATCH = 5, TOKENS = 16, PROMPT = 37 };
 static spt_error err;
 static spt_engine *engine;
 
-typedef enum kind { GREEDY, SAMPLED, PENALISED, KINDS } kind;
-static const char *const kind_names[] = {"greedy", "sampled", "penalised"};
+/* penalised: also drafts and the text that they push out count; biased: a
+   forbidden token and penalties over all of the text. */
+typedef enum kind { GREEDY, SAMPLED, PENALISED, BIASED, KINDS } kind;
+static const char *const kind_names[] = {"greedy", "sampled", "penalised",
+                                         "biased"};
 
 static tiny_answer expected[KINDS][MAX_BATCH]; /* by prompt */
 
@@ -120,7 +123,7 @@ typedef struct way {
     int draft_length; /* -1 = none, 0 = adaptive */
     int branches; /* 1 = a chain */
     int batch, chunk;
-    int choice; /* kind and drawer */
+    int choice; /* kind and drawer, or MIXED */
     int hit; /* the prompt's KV is there already */
 } way;
 
@@ -130,21 +133,65 @@ typedef struct choice {
 } choice;
 
 static const choice choices[] = {
-    {GREEDY, DEVICE},  {GREEDY, SCORED}, {GREEDY, HOST},   {SAMPLED, DEVICE},
-    {SAMPLED, SCORED}, {SAMPLED, HOST},  {PENALISED, HOST}};
+    {GREEDY, DEVICE},    {GREEDY, SCORED},    {GREEDY, HOST},
+    {SAMPLED, DEVICE},   {SAMPLED, SCORED},   {SAMPLED, HOST},
+    {PENALISED, DEVICE}, {PENALISED, SCORED}, {PENALISED, HOST},
+    {BIASED, DEVICE},    {BIASED, SCORED},    {BIASED, HOST}};
+
+/* What the sessions of one batch do where each does its own. */
+static const choice mixed[MAX_BATCH] = {{PENALISED, SCORED},
+                                        {GREEDY, DEVICE},
+                                        {BIASED, DEVICE},
+                                        {SAMPLED, SCORED},
+                                        {PENALISED, DEVICE}};
+enum { MIXED = sizeof choices / sizeof *choices };
+
+/* Of session i. */
+static choice choice_of(const way *w, int i)
+{
+    return w->choice == MIXED ? mixed[i] : choices[w->choice];
+}
+
+static const char *choice_name(const way *w)
+{
+    static char name[64];
+    snprintf(name, sizeof name, "%s, %s",
+             kind_names[choices[w->choice % MIXED].text],
+             drawer_names[choices[w->choice % MIXED].by]);
+    return w->choice == MIXED ? "all kinds at once" : name;
+}
+
+/* The same token twice, and one that may not come. */
+static const spt_logit_bias bias[] = {
+    {7, 0.5f}, {45, -INFINITY}, {7, 0.25f}, {46, 3}, {319, -2}};
+
+static spt_sampling sampling_of(kind text)
+{
+    spt_sampling o = {.temperature = 0.8, .seed = 42, .top_k = 40};
+    if (text == SAMPLED)
+        o.top_p = 0.98;
+    if (text == PENALISED) {
+        o.repeat_penalty = 1.1;
+        o.frequency_penalty = 0.3;
+        o.penalty_tokens = 5;
+    }
+    if (text == GREEDY || text == BIASED)
+        o = (spt_sampling){0};
+    if (text == BIASED) {
+        o.presence_penalty = 0.7;
+        o.penalty_tokens = -1;
+        o.bias = bias;
+        o.n_bias = sizeof bias / sizeof *bias;
+    }
+    return o;
+}
 
 /* A session that writes the answer to prompt `which`. */
 static bool begin(int which, int draft_length, choice how,
                   spt_session **session, tiny_answer *answer)
 {
-    kind text = how.text;
-    const spt_session_options options = {
-        .draft_length = draft_length,
-        .sampling = {.temperature = text == GREEDY ? 0 : 0.8,
-                     .seed = 42,
-                     .repeat_penalty = text == PENALISED ? 1.1 : 0,
-                     .top_p = text == SAMPLED ? 0.98 : 0,
-                     .top_k = text == GREEDY ? 0 : 40}};
+    const spt_session_options options = {.draft_length = draft_length,
+                                         .sampling = sampling_of(how.text)};
     const spt_answer_options o = {.max_tokens = TOKENS,
                                   .logprobs = how.by != DEVICE,
                                   .top_logprobs =
@@ -219,7 +266,7 @@ static int run_way(const way *w, tiny_answer *answers)
     engine->options.draft.branches = w->branches;
     bool good = true;
     for (int i = 0; i < w->batch && good; i++)
-        good = begin(i, w->draft_length, choices[w->choice], &sessions[i],
+        good = begin(i, w->draft_length, choice_of(w, i), &sessions[i],
                      &answers[i]);
     int steps = good ? step_all(sessions, w->batch) : -1;
     for (int i = 0; i < w->batch; i++) {
@@ -238,10 +285,10 @@ static int same_way(const way *w)
 {
     tiny_answer answers[MAX_BATCH];
     const float untouched = 12345;
-    choice how = choices[w->choice];
     engine->logits[0] = untouched;
     int steps = run_way(w, answers);
     for (int i = 0; steps >= 0 && i < w->batch; i++) {
+        choice how = choice_of(w, i);
         tiny_answer want = expected[how.text][i];
         if (how.by == DEVICE) {
             memset(want.logprobs, 0, sizeof want.logprobs);
@@ -250,7 +297,8 @@ static int same_way(const way *w)
         if (!tiny_same(&answers[i], &want))
             return -1;
     }
-    return (how.by == HOST) == (engine->logits[0] != untouched) ? steps : -1;
+    bool on_host = choice_of(w, 0).by == HOST;
+    return on_host == (engine->logits[0] != untouched) ? steps : -1;
 }
 
 /* One token at a time, each prompt alone. */
@@ -271,18 +319,21 @@ static void make_expected(void)
           "prompts have answers of their own");
     CHECK(!tiny_same(&expected[0][0], &expected[1][0]),
           "and temperatures theirs");
-    CHECK(!tiny_same(&expected[SAMPLED][0], &expected[PENALISED][0]),
-          "and penalties");
+    for (kind text = PENALISED; text < KINDS; text++) {
+        kind plain = text == BIASED ? GREEDY : SAMPLED;
+        CHECK(!tiny_same(&expected[plain][0], &expected[text][0]),
+              "and %s ones", kind_names[text]);
+    }
 }
 
 typedef struct axis {
-    int count, values[11];
+    int count, values[MIXED + 1];
 } axis;
 
 /* In the order of way's members; the last runs fastest. */
 enum {
     AXES = sizeof(way) / sizeof(int),
-    SAMPLE = 97 /* of no axis a multiple */
+    SAMPLE = 149 /* of no axis a multiple */
 };
 
 static const axis axes[AXES] = {
@@ -291,7 +342,7 @@ static const axis axes[AXES] = {
     {2, {1, 2}},
     {3, {1, 2, MAX_BATCH}},
     {3, {1, 7, 64}},
-    {7, {0, 1, 2, 3, 4, 5, 6}},
+    {13, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, MIXED}},
     {2, {0, 1}},
 };
 
@@ -345,10 +396,9 @@ static void test_ways(void)
         if (w.drafter != drafter)
             open_engine(drafter = w.drafter);
         CHECK(same_way(&w) > 0,
-              "%s, length %d, %d branches, batch %d, chunk %d%s, %s: same bits",
-              kind_names[choices[w.choice].text], w.draft_length, w.branches,
-              w.batch, w.chunk, w.hit ? ", prefix hit" : "",
-              drawer_names[choices[w.choice].by]);
+              "%s, length %d, %d branches, batch %d, chunk %d%s: same bits",
+              choice_name(&w), w.draft_length, w.branches, w.batch, w.chunk,
+              w.hit ? ", prefix hit" : "");
     }
 }
 
@@ -359,19 +409,18 @@ static void test_adversaries(void)
     engine->drafter = (spt_draft_source){&liar_class, &l};
     for (int who = 0; who < ADVERSARIES; who++)
         for (int row = who % 2; row<4; row += who> RIGHT ? 2 : 1) {
-            bool hot = row % 2 != row / 2;
             const way w = {.draft_length = row == 3 ? 15 : 4,
                            .branches = 1 + row % 2,
                            .batch = row == 2 ? 3 : 1,
                            .chunk = 64,
-                           .choice = 3 * hot + (who + row) % 3,
+                           .choice = (5 * who + 7 * row) % MIXED,
                            .hit = 1};
             l.kind = (adversary)who;
             l.text = choices[w.choice].text;
             int steps = same_way(&w);
-            CHECK(steps > 0, "drafts %s, length %d, %s: same bits",
+            CHECK(steps > 0, "drafts %s, length %d, %s, %s: same bits",
                   adversary_names[who], w.draft_length,
-                  w.branches > 1 ? "tree" : "chain");
+                  w.branches > 1 ? "tree" : "chain", choice_name(&w));
             if (l.kind == RIGHT)
                 CHECK(steps > 0 &&
                           steps <= 1 + TOKENS / (1 + w.draft_length) + 1,

@@ -1,7 +1,8 @@
 /*
  * Steps replayed as CUDA graphs write what steps launched one by one write:
  * drafts of several lengths, two sessions, across a chunk of the context, with
- * log-probabilities on and off, and more shapes than there are graphs.
+ * penalties and log-probabilities on and off, and more shapes than there are
+ * graphs.
  */
 #include "forward_int.h"
 #include "tiny_engine.h"
@@ -30,7 +31,10 @@ static int write_both(bool graphs, int room, int branches, tiny_answer *answers)
         e->forward->limits.graphs = room;
     for (int i = 0; i < SESSIONS; i++) {
         const spt_session_options so = {
-            .sampling = {.temperature = i ? 0.7 : 0, .seed = 3}};
+            .sampling = {.temperature = i ? 0.7 : 0,
+                         .seed = 3,
+                         .repeat_penalty = i ? 1.05 : 0,
+                         .penalty_tokens = -1}};
         const spt_answer_options ao = {.max_tokens = (size_t)(ANSWER - 9 * i),
                                        .ignore_end = true,
                                        .logprobs = i == 1,

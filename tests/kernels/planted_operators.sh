@@ -74,6 +74,10 @@ planted no-infinities "out of row" logprobs.cu 's/ && x > MINUS_INFINITY//' \
     logprobs rows=40 vocabulary=31 threads=256
 planted any-order "out of row" logprobs.cu 's/rank += .*/rank = threadIdx.x;/' \
     logprobs rows=40 vocabulary=31 threads=256
+planted no-drafts "logits of row" adjust.cu 's/for (int j = 0; j < n; j++)/for (int j = 0; j < n \&\& false; j++)/' \
+    adjust rows=20 threads=64
+planted whoever-came "logits of row" adjust.cu 's/if (count <= 0)/if (false)/' \
+    adjust rows=20 threads=64
 planted halves-swapped "out of row" packed_decode.cu 's/n\[i\] |= (word_at(unit, 128 + lane) >> (half/n[i] |= (word_at(unit, 128 + lane) >> (16 - half/' \
     embedding weight=q5_1 packed=true rows=20
 planted any-child "of row" accept.cu 's/ && parent == at//' \
