@@ -164,14 +164,16 @@ typedef enum spt_accept_rule {
  * Whatever drafts, how far, and what else runs in the same steps: a session's
  * tokens are those that it would have got alone and without drafts (with
  * SPT_ACCEPT_MATCH). An engine and its sessions are used by one thread at a
- * time; spt_session_cancel alone may be called from any.
+ * time, whichever; spt_session_cancel alone may be called from any. A process
+ * may have several engines. A call leaves the thread's CUDA context as it was;
+ * while an event function runs, the engine's is current.
  */
 typedef struct spt_engine spt_engine;
 typedef struct spt_session spt_session;
 
 typedef enum spt_device_choice {
     SPT_DEVICE_AUTO = 0, /* a GPU of the board's kind, else sim */
-    SPT_DEVICE_SIM = 1, /* one engine of a process at a time */
+    SPT_DEVICE_SIM = 1, /* engines of a process share one board */
     SPT_DEVICE_GPU = 2, /* a GPU of the board's kind, or fail */
 } spt_device_choice;
 

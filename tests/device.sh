@@ -36,20 +36,8 @@ part build 110 make -j"$(nproc)" all || exit 1
 part doctor 20 "$program" doctor --json
 arch=${ARCH:-$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader |
     head -1 | tr -d '.' | sed 's/^/sm/')}
-# The board behind the architecture; one that is not listed is its default.
-case $(nvidia-smi --query-gpu=name --format=csv,noheader | head -1) in
-*"H100 NVL"*) board=h100_nvl ;;
-*H200*) board=h200_sxm ;;
-*H100*) board=h100_sxm ;;
-*A100*) board=a100_sxm ;;
-*B200*) board=b200_sxm ;;
-*B300*) board=b300_sxm ;;
-*L40S*) board=l40s ;;
-*"RTX 4090"*) board=rtx_4090 ;;
-*"RTX 5090"*) board=rtx_5090 ;;
-*"RTX PRO 6000"*) board=rtx_pro_6000 ;;
-*) board= ;;
-esac
+# The board that the GPU is; one without a file is its architecture's default.
+board=$("$program" doctor | sed -nE 's/^ +board +ok +//p')
 
 # proofs FILE: the same problems that tests run on sim, now on the GPU.
 proofs() {

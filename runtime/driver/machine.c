@@ -1,46 +1,21 @@
 #include "machine.h"
 
-#include <string.h>
-
+#include "gpu.h"
 #include "sim.h"
-
-/* The first GPU of the board's compute capability, or SPT_E_NOT_FOUND. */
-static spt_status find_gpu(const spt_board *board, spt_machine *machine,
-                           spt_error *err)
-{
-    spt_driver *driver = &machine->driver;
-    int count = 0;
-    SPT_TRY(spt_driver_check(driver, driver->cuDeviceGetCount(&count),
-                             "cuDeviceGetCount", err));
-    for (int i = 0; i < count; i++) {
-        int major = 0, minor = 0;
-        CUdevice device;
-        if (driver->cuDeviceGet(&device, i) != CUDA_SUCCESS ||
-            driver->cuDeviceGetAttribute(
-                &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) !=
-                CUDA_SUCCESS ||
-            driver->cuDeviceGetAttribute(
-                &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) !=
-                CUDA_SUCCESS)
-            continue;
-        if (major == board->cc_major && minor == board->cc_minor) {
-            machine->device = device;
-            return SPT_OK;
-        }
-    }
-    return spt_fail(err, SPT_E_NOT_FOUND,
-                    "no GPU of compute capability %d.%d (%s) among %d",
-                    board->cc_major, board->cc_minor, board->arch, count);
-}
 
 static spt_status open_gpu(const spt_board *board, spt_machine *machine,
                            spt_error *err)
 {
     SPT_TRY(spt_driver_open(NULL, &machine->driver, err));
-    spt_status status = find_gpu(board, machine, err);
-    if (status != SPT_OK)
+    spt_gpu gpu;
+    spt_status status = spt_gpu_find(&machine->driver, board, &gpu, err);
+    if (status != SPT_OK) {
         spt_driver_close(&machine->driver);
-    return status;
+        return status;
+    }
+    machine->device = gpu.device;
+    machine->is_board = gpu.is_board;
+    return SPT_OK;
 }
 
 static spt_status open_sim(const spt_board *board, bool checks,
@@ -49,19 +24,19 @@ static spt_status open_sim(const spt_board *board, bool checks,
     spt_sim_options options = {.checks_off = !checks, .counters_off = !checks};
     SPT_TRY(spt_sim_open(board, 1, &options, &machine->driver, err));
     machine->device = 0;
+    machine->is_board = true;
     return spt_driver_check(&machine->driver, machine->driver.cuInit(0),
                             "cuInit", err);
 }
 
-static spt_status make_current(spt_machine *machine, spt_error *err)
+static spt_status open_context(spt_machine *machine, spt_error *err)
 {
     spt_driver *driver = &machine->driver;
     SPT_TRY(spt_driver_check(
         driver,
         driver->cuDevicePrimaryCtxRetain(&machine->context, machine->device),
         "cuDevicePrimaryCtxRetain", err));
-    SPT_TRY(spt_driver_check(driver, driver->cuCtxSetCurrent(machine->context),
-                             "cuCtxSetCurrent", err));
+    SPT_TRY(spt_machine_enter(machine, err));
     return spt_driver_check(driver,
                             driver->cuDeviceGetName(machine->name,
                                                     sizeof machine->name,
@@ -80,7 +55,7 @@ spt_status spt_machine_open(const spt_board *board, spt_device_choice choice,
         return status;
     if (status != SPT_OK)
         SPT_TRY(open_sim(board, checks, machine, err));
-    status = make_current(machine, err);
+    status = open_context(machine, err);
     if (status != SPT_OK)
         spt_machine_close(machine);
     return status;
@@ -88,13 +63,33 @@ spt_status spt_machine_open(const spt_board *board, spt_device_choice choice,
 
 void spt_machine_close(spt_machine *machine)
 {
-    if (machine->context)
-        machine->driver.cuDevicePrimaryCtxRelease(machine->device);
-    machine->context = NULL;
-    if (machine->driver.is_sim)
+    spt_driver *driver = &machine->driver;
+    if (machine->context) {
+        CUcontext current = NULL;
+        if (driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+            current == machine->context)
+            spt_machine_leave(machine);
+        driver->cuDevicePrimaryCtxRelease(machine->device);
+        machine->context = NULL;
+    }
+    /* Sim may stand behind a library, too. */
+    if (driver->is_sim && !driver->library)
         spt_sim_close();
     else
-        spt_driver_close(&machine->driver);
+        spt_driver_close(driver);
+}
+
+spt_status spt_machine_enter(const spt_machine *machine, spt_error *err)
+{
+    const spt_driver *driver = &machine->driver;
+    return spt_driver_check(driver, driver->cuCtxPushCurrent(machine->context),
+                            "cuCtxPushCurrent", err);
+}
+
+void spt_machine_leave(const spt_machine *machine)
+{
+    CUcontext left;
+    machine->driver.cuCtxPopCurrent(&left);
 }
 
 const char *spt_machine_kind(const spt_machine *machine)

@@ -1,6 +1,6 @@
 /*
  * The machine that kernels run on: a GPU through libcuda, or sim with a board
- * of archs/. Holds the context that is current while it is open.
+ * of archs/.
  */
 #ifndef SPT_MACHINE_H
 #define SPT_MACHINE_H
@@ -14,16 +14,26 @@ typedef struct spt_machine {
     spt_driver driver;
     CUdevice device;
     CUcontext context;
+    bool is_board; /* the device is the board that it was opened for */
     char name[128]; /* of the device, as the driver says */
 } spt_machine;
 
 /*
- * Opens the machine. A GPU has to have the board's compute capability. checks:
- * sim reports what kernels do wrong; without, it runs faster.
+ * Opens the machine, and enters it. A GPU has to have the board's compute
+ * capability; of several the one most like the board is taken. checks: sim
+ * reports what kernels do wrong; without, it runs faster.
  */
 spt_status spt_machine_open(const spt_board *board, spt_device_choice choice,
                             bool checks, spt_machine *machine, spt_error *err);
+/* Leaves it where the thread is in it. */
 void spt_machine_close(spt_machine *machine);
+
+/*
+ * The machine's context becomes the thread's, and the one before it again by
+ * leaving: any thread may use the machine, and a program's own context stays.
+ */
+spt_status spt_machine_enter(const spt_machine *machine, spt_error *err);
+void spt_machine_leave(const spt_machine *machine);
 
 /* "sim" or "gpu". */
 const char *spt_machine_kind(const spt_machine *machine);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu.h"
 #include "mem.h"
 #include "session_int.h"
 
@@ -129,25 +130,33 @@ static bool is_file(const char *board)
     return length > 4 && strcmp(board + length - 4, ".lua") == 0;
 }
 
-/* The board that was named; for a GPU without a name, the one that fits. */
+/* What a GPU without a board's name is taken for. */
+static spt_status open_any_gpu(spt_engine *e, spt_error *err)
+{
+    spt_driver driver;
+    spt_gpu gpu;
+    SPT_TRY(spt_driver_open(NULL, &driver, err));
+    spt_status status = spt_gpu_board(&driver, e->gen, &e->board, &gpu, err);
+    spt_driver_close(&driver);
+    SPT_TRY(status);
+    return spt_machine_open(&e->board, SPT_DEVICE_GPU, false, &e->machine, err);
+}
+
+static spt_status named_board(spt_engine *e, const char *name, spt_error *err)
+{
+    return is_file(name) ? spt_gen_board_file(e->gen, name, &e->board, err)
+                         : spt_gen_board(e->gen, name, &e->board, err);
+}
+
 static spt_status open_machine(spt_engine *e, spt_error *err)
 {
     const spt_engine_options *o = &e->options;
-    const char *name = o->board ? o->board : DEFAULT_BOARD;
-    size_t boards = o->board ? 0 : spt_gen_board_count(e->gen);
-    for (size_t i = 0; i < boards && o->device != SPT_DEVICE_SIM; i++) {
-        SPT_TRY(spt_gen_board(e->gen, spt_gen_board_name(e->gen, i), &e->board,
-                              err));
-        if (spt_machine_open(&e->board, SPT_DEVICE_GPU, false, &e->machine,
-                             err) == SPT_OK)
-            return SPT_OK;
+    if (!o->board && o->device != SPT_DEVICE_SIM) {
+        spt_status status = open_any_gpu(e, err);
+        if (status == SPT_OK || o->device == SPT_DEVICE_GPU)
+            return status;
     }
-    if (boards && o->device == SPT_DEVICE_GPU)
-        return err->status;
-    if (is_file(name))
-        SPT_TRY(spt_gen_board_file(e->gen, name, &e->board, err));
-    else
-        SPT_TRY(spt_gen_board(e->gen, name, &e->board, err));
+    SPT_TRY(named_board(e, o->board ? o->board : DEFAULT_BOARD, err));
     return spt_machine_open(&e->board, o->device, o->checks, &e->machine, err);
 }
 
@@ -224,6 +233,8 @@ spt_status spt_engine_open(const spt_engine_options *options, spt_engine **out,
         return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
     e->options = *options;
     spt_status status = fill(e, err);
+    if (e->machine.context)
+        spt_machine_leave(&e->machine);
     if (status != SPT_OK) {
         spt_engine_close(e);
         return status;
@@ -236,6 +247,8 @@ void spt_engine_close(spt_engine *e)
 {
     if (!e)
         return;
+    if (e->machine.context)
+        spt_machine_enter(&e->machine, NULL);
     while (e->sessions)
         spt_session_close(e->sessions);
     spt_engine_close_times(e);

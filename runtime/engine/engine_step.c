@@ -358,15 +358,10 @@ static spt_status check_sessions(spt_engine *e, spt_session *const *sessions,
     return SPT_OK;
 }
 
-spt_status spt_engine_step(spt_engine *engine, spt_session *const *sessions,
-                           size_t count, spt_error *err)
+static spt_status do_step(spt_engine *engine, spt_session *const *sessions,
+                          size_t count, spt_error *err)
 {
-    const spt_machine *m = &engine->machine;
     step st = {.engine = engine, .shares = engine->shares};
-    SPT_TRY(check_sessions(engine, sessions, count, err));
-    /* The thread may be another one than that which opened the engine. */
-    SPT_TRY(spt_driver_check(&m->driver, m->driver.cuCtxSetCurrent(m->context),
-                             "engine: step", err));
     end_some(sessions, count);
     plan(&st, sessions, count);
     SPT_TRY(spt_engine_start_clock(engine, err));
@@ -375,4 +370,14 @@ spt_status spt_engine_step(spt_engine *engine, spt_session *const *sessions,
     SPT_TRY(run(&st, err));
     SPT_TRY(spt_engine_stop_clock(engine, st.shares, st.count, err));
     return settle_all(&st, err);
+}
+
+spt_status spt_engine_step(spt_engine *engine, spt_session *const *sessions,
+                           size_t count, spt_error *err)
+{
+    SPT_TRY(check_sessions(engine, sessions, count, err));
+    SPT_TRY(spt_machine_enter(&engine->machine, err));
+    spt_status status = do_step(engine, sessions, count, err);
+    spt_machine_leave(&engine->machine);
+    return status;
 }

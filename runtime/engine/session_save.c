@@ -73,7 +73,9 @@ spt_status spt_session_save(const spt_session *s, const char *path,
                             spt_error *err)
 {
     spt_buf file = {0};
+    SPT_TRY(spt_machine_enter(&s->engine->machine, err));
     spt_status status = build(s, &file, err);
+    spt_machine_leave(&s->engine->machine);
     if (status == SPT_OK)
         status = spt_file_write(path, file.data, file.size, err);
     spt_buf_free(&file);
@@ -171,11 +173,13 @@ spt_status spt_session_load(spt_session *s, const char *path, spt_error *err)
 {
     spt_buf file = {0};
     parts p;
+    SPT_TRY(spt_machine_enter(&s->engine->machine, err));
     spt_status status = spt_file_read(path, SIZE_MAX / 2, &file, err);
     if (status == SPT_OK)
         status = check(s, &file, path, &p, err);
     if (status == SPT_OK)
         status = restore(s, &p, err);
+    spt_machine_leave(&s->engine->machine);
     spt_buf_free(&file);
     return status;
 }

@@ -25,13 +25,16 @@ typedef struct spt_sim_options {
 
 /*
  * Makes the simulated machine with one device per board and fills the table.
- * Called again, it replaces devices and options; SPT_E_USAGE while contexts
- * are alive.
+ * Called again it replaces devices and options, but while contexts are alive
+ * the machine is shared: SPT_E_USAGE where boards and options are not the same.
  */
 spt_status spt_sim_open(const spt_board *boards, int n_boards,
                         const spt_sim_options *options, spt_driver *driver,
                         spt_error *err);
-/* Frees the machine; outstanding reports and counters are dropped. */
+/*
+ * Frees the machine when the last who shares it closes it; outstanding reports
+ * and counters are dropped.
+ */
 void spt_sim_close(void);
 
 typedef enum spt_sim_kind {

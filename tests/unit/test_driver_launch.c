@@ -278,6 +278,7 @@ static void contexts(void)
               "the primary one is released, not destroyed");
     spt_board board = test_board();
     spt_error err;
+    board.sm_count--;
     CHECK_INT(spt_sim_open(&board, 1, NULL, &drv, &err), SPT_E_USAGE,
               "a machine with contexts is not replaced");
     OK(drv.cuDevicePrimaryCtxRelease(0));

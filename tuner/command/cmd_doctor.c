@@ -16,6 +16,7 @@
 #include "driver.h"
 #include "files.h"
 #include "gen.h"
+#include "gpu.h"
 #include "json.h"
 #include "measure_cupti.h"
 #include "options.h"
@@ -83,6 +84,27 @@ static void list_gpus(const spt_driver *driver, findings *all)
     }
 }
 
+/* Which board the GPU is: its name for --board, its times in profiles. */
+static void find_board(const spt_driver *driver, findings *all)
+{
+    spt_gen *gen = NULL;
+    spt_board board;
+    spt_gpu gpu;
+    spt_error err;
+    if (spt_gen_open(NULL, &gen, &err) != SPT_OK)
+        return; /* said by find_data */
+    if (spt_gpu_board(driver, gen, &board, &gpu, &err) != SPT_OK)
+        add(all, "board", false, "%s", err.text);
+    else if (gpu.is_board)
+        add(all, "board", true, "%s", board.name);
+    else
+        set_remedy(add(all, "board", false, "none, nearest %s", board.name),
+                   "Its figures are not those of a file of archs/: describe it "
+                   "in one for --board (archs/README.md). Without, nothing is "
+                   "timed on it.");
+    spt_gen_close(gen);
+}
+
 static void find_driver(findings *all)
 {
     spt_driver driver;
@@ -101,6 +123,7 @@ static void find_driver(findings *all)
         driver.is_sim ? "sim as libcuda.so.1" : "libcuda.so.1", version / 1000,
         version % 1000 / 10);
     list_gpus(&driver, all);
+    find_board(&driver, all);
     spt_driver_close(&driver);
 }
 

@@ -13,24 +13,37 @@ static void tell(const spt_tune_input *in, const char *what, size_t done,
         in->progress(what, done, count);
 }
 
+/* Why the machine's times are not the board's, or NULL. */
+static const char *why_not_measure(const spt_machine *m)
+{
+    if (!m->is_board)
+        return "is not that board (spectune doctor names its own, --board FILE "
+               "describes another)";
+    /* It proves, but it does not measure. */
+    return m->driver.is_sim ? "is sim" : NULL;
+}
+
 /* A GPU where the effort asks for one and there is one; else one line. */
 static spt_status open_gpu(const spt_tune_input *in, spt_tune *t,
                            spt_error *err)
 {
+    const spt_board *board = &t->survey.board;
     if (strcmp(in->effort, "estimate") == 0)
         return SPT_OK;
-    spt_status status =
-        spt_machine_open(&t->survey.board, SPT_DEVICE_GPU, false, &t->gpu, err);
-    t->measures = status == SPT_OK;
-    /* Sim may pose as the driver; it proves, but it does not measure. */
-    if (t->measures && t->gpu.driver.is_sim) {
-        spt_driver_close(&t->gpu.driver);
-        t->measures = false;
-    }
-    if (!t->measures)
+    if (spt_machine_open(board, SPT_DEVICE_GPU, false, &t->gpu, err) !=
+        SPT_OK) {
         spt_log_line(in->log,
                      "no GPU of compute capability %d.%d: times stay modelled",
-                     t->survey.board.cc_major, t->survey.board.cc_minor);
+                     board->cc_major, board->cc_minor);
+        return SPT_OK;
+    }
+    const char *why = why_not_measure(&t->gpu);
+    t->measures = !why;
+    if (why) {
+        spt_log_line(in->log, "board %s: %s %s: times stay modelled",
+                     board->name, t->gpu.name, why);
+        spt_machine_close(&t->gpu);
+    }
     return SPT_OK;
 }
 

@@ -280,9 +280,26 @@ static void fill_table(spt_driver *driver)
     driver->is_sim = true;
 }
 
-spt_status spt_sim_open(const spt_board *boards, int n_boards,
-                        const spt_sim_options *options, spt_driver *driver,
-                        spt_error *err)
+/* Whether the machine that runs is the one that these ask for. */
+static bool same_machine(const spt_board *boards, int n_boards,
+                         const spt_sim_options *options)
+{
+    const spt_sim_options wanted = options ? *options : (spt_sim_options){0};
+    const spt_sim_options *o = &sim_the.options;
+    bool same = n_boards == sim_the.n_devices &&
+                wanted.checks_off == o->checks_off &&
+                wanted.counters_off == o->counters_off &&
+                wanted.idle_ms == o->idle_ms && wanted.trace == o->trace &&
+                wanted.threads == o->threads &&
+                wanted.max_instructions == o->max_instructions;
+    for (int i = 0; same && i < n_boards; i++)
+        same =
+            memcmp(&sim_the.devices[i].board, &boards[i], sizeof *boards) == 0;
+    return same;
+}
+
+static spt_status check_boards(const spt_board *boards, int n_boards,
+                               spt_error *err)
 {
     if (!boards || n_boards < 1 || n_boards > 16)
         return spt_fail(err, SPT_E_USAGE, "sim: %d boards, expected 1 to 16",
@@ -293,22 +310,43 @@ spt_status spt_sim_open(const spt_board *boards, int n_boards,
             return spt_fail(err, SPT_E_USAGE,
                             "sim: board %d (%s) has no SMs or no memory", i,
                             boards[i].name);
-    pthread_mutex_lock(&sim_the.lock);
-    sim_idle_stop();
-    while (sim_the.busy)
-        pthread_cond_wait(&sim_the.idle, &sim_the.lock);
+    return SPT_OK;
+}
+
+/* Called with the lock held, while nothing runs. */
+static spt_status open_or_share(const spt_board *boards, int n_boards,
+                                const spt_sim_options *options, spt_error *err)
+{
     if (sim_the.contexts) {
-        pthread_mutex_unlock(&sim_the.lock);
-        return spt_fail(err, SPT_E_USAGE,
-                        "sim: contexts are alive; release them first");
+        if (!same_machine(boards, n_boards, options))
+            return spt_fail(err, SPT_E_USAGE,
+                            "sim: in use with another board or other options, "
+                            "expected the same");
+        sim_the.users++;
+        return SPT_OK;
     }
     machine_free();
     spt_status status = machine_make(boards, n_boards, options, err);
     if (status == SPT_OK)
-        fill_table(driver);
+        sim_the.users = 1;
     else
         machine_free();
+    return status;
+}
+
+spt_status spt_sim_open(const spt_board *boards, int n_boards,
+                        const spt_sim_options *options, spt_driver *driver,
+                        spt_error *err)
+{
+    SPT_TRY(check_boards(boards, n_boards, err));
+    pthread_mutex_lock(&sim_the.lock);
+    sim_idle_stop();
+    while (sim_the.busy)
+        pthread_cond_wait(&sim_the.idle, &sim_the.lock);
+    spt_status status = open_or_share(boards, n_boards, options, err);
     pthread_mutex_unlock(&sim_the.lock);
+    if (status == SPT_OK)
+        fill_table(driver);
     return status;
 }
 
@@ -318,8 +356,12 @@ void spt_sim_close(void)
     sim_idle_stop();
     while (sim_the.busy)
         pthread_cond_wait(&sim_the.idle, &sim_the.lock);
-    machine_free();
-    sim_the.initialised = false;
+    if (sim_the.users < 2) {
+        machine_free();
+        sim_the.initialised = false;
+    }
+    if (sim_the.users)
+        sim_the.users--;
     pthread_mutex_unlock(&sim_the.lock);
 }
 

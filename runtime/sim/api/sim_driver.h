@@ -307,6 +307,7 @@ typedef struct sim_machine {
     uint64_t calls; /* of the driver, as far as they took the lock */
     sim_device *devices;
     int n_devices;
+    int users; /* calls of spt_sim_open that are not closed */
     spt_sim_options options;
     sim_memory *memory;
     CUcontext contexts;
