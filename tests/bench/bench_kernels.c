@@ -1,6 +1,6 @@
 /*
- * Sim on five whole kernels, with checks off and on: warp instructions and
- * matrix instructions per second of core time, from the launch to its end, of
+ * Sim on five whole kernels, checks off and on side by side: warp instructions
+ * and matrix instructions per second of core time, from the launch to its end, of
  * data that stands in device memory. Verify attention and linear are this
  * project's; the others are the reduction, transposition and matrix product of
  * textbooks.
@@ -64,11 +64,20 @@ static const char textbook[] =
     "    c[row * 256 + column] = sum;\n"
     "}\n";
 
+/* Of one kernel, in millions per second of core time: checks off, on. */
+typedef struct row {
+    const char *name;
+    double instructions[2], products[2];
+} row;
+
 typedef struct bench {
     spt_builder builder;
     spt_board board;
     spt_machine machine;
     spt_error err;
+    bool checks;
+    row rows[8];
+    size_t count;
 } bench;
 
 static double now(void)
@@ -90,17 +99,39 @@ static void fail(const bench *b)
             fail(b);          \
     } while (0)
 
-static void show(const char *name, const char *checks, double seconds)
+static row *row_of(bench *b, const char *name)
 {
+    size_t i = 0;
+    while (i < b->count && strcmp(b->rows[i].name, name) != 0)
+        i++;
+    if (i == b->count)
+        b->rows[b->count++].name = name;
+    return &b->rows[i];
+}
+
+static void note(bench *b, const char *name, double seconds)
+{
+    row *r = row_of(b, name);
     spt_sim_counters c;
     spt_sim_counters_get(&c);
-    printf("%-16s checks %-3s %8.1f M warp inst/s per core", name, checks,
-           (double)c.ptx_inst / seconds / 1e6);
-    if (c.mma_flops)
-        printf(" %7.2f M mma.m16n8k16/s per core",
-               (double)c.mma_flops / 4096 / seconds / 1e6);
-    putchar('\n');
+    r->instructions[b->checks] = (double)c.ptx_inst / seconds / 1e6;
+    r->products[b->checks] = (double)c.mma_flops / 4096 / seconds / 1e6;
     spt_sim_clear();
+}
+
+static void show(const char *name, const double *rate, const char *unit)
+{
+    if (rate[0] > 0 || rate[1] > 0)
+        printf("%-36s %11.2f %11.2f M %s/s\n", name, rate[0], rate[1], unit);
+}
+
+static void show_all(const bench *b)
+{
+    printf("%-36s %11s %11s\n", "sim's kernels, per core", "checks off", "on");
+    for (size_t i = 0; i < b->count; i++) {
+        show(b->rows[i].name, b->rows[i].instructions, "warp inst");
+        show("", b->rows[i].products, "mma.m16n8k16");
+    }
 }
 
 /*
@@ -131,8 +162,7 @@ static CUresult timed_synchronize(void)
 }
 
 static void time_attention(bench *b, const spt_problem *problem,
-                           const spt_verify_kernels *kernels,
-                           const char *checks)
+                           const spt_verify_kernels *kernels)
 {
     spt_instance instance;
     MUST(spt_instance_make(problem, &instance, &b->err));
@@ -146,13 +176,13 @@ static void time_attention(bench *b, const spt_problem *problem,
     b->machine.driver.cuCtxSynchronize = timed_synchronize;
     MUST(spt_verify_run(&b->machine, kernels, &instance, &results, &b->err));
     b->machine.driver = timed.sim;
-    show("verify attention", checks, timed.end - timed.begin);
+    note(b, "verify attention", timed.end - timed.begin);
     spt_free(results.out);
     spt_free(results.lse);
     spt_instance_free(&instance);
 }
 
-static void run_attention(bench *b, const char *checks)
+static void run_attention(bench *b)
 {
     const spt_problem problem = {.q_heads = 64,
                                  .kv_heads = 8,
@@ -183,14 +213,14 @@ static void run_attention(bench *b, const char *checks)
                           &kernels.attention, &b->err));
     MUST(spt_machine_load(&b->machine, &offer.combine.kernel,
                           &offer.combine.image, &kernels.combine, &b->err));
-    time_attention(b, &problem, &kernels, checks);
+    time_attention(b, &problem, &kernels);
     spt_machine_unload(&b->machine, &kernels.attention);
     spt_machine_unload(&b->machine, &kernels.combine);
     spt_offer_free(&offer);
     spt_free(configs);
 }
 
-static void run_linear(bench *b, const char *checks)
+static void run_linear(bench *b)
 {
     enum { ROWS = 16, OUTPUTS = 16384, INPUTS = 4096 };
     const spt_driver *driver = &b->machine.driver;
@@ -229,15 +259,14 @@ static void run_linear(bench *b, const char *checks)
     double begin = now();
     MUST(spt_linear_launch(driver, &kernel, &args, ROWS, NULL, &b->err));
     driver->cuCtxSynchronize();
-    show("linear q4_1", checks, now() - begin);
+    note(b, "linear q4_1", now() - begin);
     driver->cuMemFree(memory);
     spt_machine_unload(&b->machine, &loaded);
     spt_built_free(&built);
 }
 
 /* A textbook kernel: CTAs of 256 threads over 4 M numbers at most. */
-static void run_text(bench *b, CUmodule module, const char *name, unsigned ctas,
-                     const char *checks)
+static void run_text(bench *b, CUmodule module, const char *name, unsigned ctas)
 {
     enum { BYTES = 4 << 22, LAUNCHES = 8 };
     const spt_driver *driver = &b->machine.driver;
@@ -256,12 +285,12 @@ static void run_text(bench *b, CUmodule module, const char *name, unsigned ctas,
         driver->cuLaunchKernel(function, ctas, 1, 1, 256, 1, 1, 0, NULL, params,
                                NULL);
     MUST(spt_driver_check(driver, driver->cuCtxSynchronize(), name, &b->err));
-    show(name, checks, now() - begin);
+    note(b, name, now() - begin);
     driver->cuMemFree(in);
     driver->cuMemFree(out);
 }
 
-static void run_textbook(bench *b, const char *checks)
+static void run_textbook(bench *b)
 {
     spt_kernel text = {0};
     spt_image image;
@@ -278,9 +307,9 @@ static void run_textbook(bench *b, const char *checks)
         spt_driver_check(&b->machine.driver,
                          b->machine.driver.cuModuleLoadData(&module, image.ptx),
                          "load", &b->err));
-    run_text(b, module, "reduce", 256, checks);
-    run_text(b, module, "transpose", 64 * 64, checks);
-    run_text(b, module, "product", 16 * 16, checks);
+    run_text(b, module, "reduce", 256);
+    run_text(b, module, "transpose", 64 * 64);
+    run_text(b, module, "product", 16 * 16);
     b->machine.driver.cuModuleUnload(module);
     spt_image_free(&image);
 }
@@ -296,16 +325,18 @@ int main(int argc, char **argv)
         const char *word = checks ? "on" : "off";
         if (argc > 2 && strcmp(argv[2], word) != 0)
             continue;
+        b->checks = checks;
         MUST(spt_machine_open(&b->board, SPT_DEVICE_SIM, checks, &b->machine,
                               &b->err));
         if (!only || strcmp(only, "attention") == 0)
-            run_attention(b, word);
+            run_attention(b);
         if (!only || strcmp(only, "linear") == 0)
-            run_linear(b, word);
+            run_linear(b);
         if (!only || strcmp(only, "textbook") == 0)
-            run_textbook(b, word);
+            run_textbook(b);
         spt_machine_close(&b->machine);
     }
+    show_all(b);
     spt_builder_close(&b->builder);
     return 0;
 }
