@@ -12,11 +12,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A pipe whose other end nobody has opened does not keep us waiting: it is
+   empty to read, and cannot be written (ENXIO). */
+static int open_at_once(const char *path, int how)
+{
+    int fd = open(path, how | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
+static FILE *open_stream(const char *path, int how, const char *mode)
+{
+    int fd = open_at_once(path, how);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, mode);
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
 spt_status spt_file_read(const char *path, size_t max_bytes, spt_buf *buf,
                          spt_error *err)
 {
     struct stat info;
-    FILE *file = fopen(path, "rb");
+    FILE *file = open_stream(path, O_RDONLY, "rb");
     if (!file)
         return spt_fail(err, SPT_E_IO, "%s: cannot read: %s", path,
                         strerror(errno));
@@ -49,7 +68,7 @@ spt_status spt_file_read(const char *path, size_t max_bytes, spt_buf *buf,
 spt_status spt_file_map(const char *path, spt_mapping *mapping, spt_error *err)
 {
     struct stat info = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open_at_once(path, O_RDONLY);
     if (fd < 0 || fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
         int reason = fd < 0 ? errno : EISDIR;
         if (fd >= 0)
@@ -100,7 +119,7 @@ static spt_status write_all(int fd, const char *data, size_t size,
 static spt_status write_special(const char *path, const void *data, size_t size,
                                 spt_error *err)
 {
-    FILE *file = fopen(path, "wb");
+    FILE *file = open_stream(path, O_WRONLY, "wb");
     if (!file)
         return spt_fail(err, SPT_E_IO, "%s: cannot write: %s", path,
                         strerror(errno));

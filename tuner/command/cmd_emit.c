@@ -129,6 +129,10 @@ static spt_status run(request *r, spt_error *err)
                         "expected a kernel (--list shows them)");
     if (!r->operands.count)
         return list_kernels(r->gen, err);
+    if (r->list && (r->operands.count > 1 || r->ptx || r->cubin))
+        return spt_fail(err, SPT_E_USAGE,
+                        "--list: expected a kernel's name, or nothing, beside "
+                        "it");
     if (r->list)
         return list_fields(r->gen, r->operands.values[0], err);
     SPT_TRY(emit(r, &kernel, err));

@@ -113,20 +113,43 @@ static bool on_event(void *user, const spt_event *e)
     return fflush(stdout) != 0;
 }
 
+enum { PROMPT_MAX_BYTES = 64 << 20 };
+
+/* All of standard input, as a file that is too. */
+static spt_status read_input(spt_buf *text, spt_error *err)
+{
+    char block[4096];
+    size_t n;
+    while (text->size <= PROMPT_MAX_BYTES &&
+           (n = fread(block, 1, sizeof block, stdin)) > 0)
+        spt_buf_add(text, block, n);
+    if (text->failed)
+        return spt_fail(err, SPT_E_MEMORY, "prompt: out of memory");
+    if (ferror(stdin))
+        return spt_fail(err, SPT_E_IO, "standard input: read error");
+    if (text->size > PROMPT_MAX_BYTES)
+        return spt_fail(err, SPT_E_FORMAT,
+                        "standard input: larger than %d bytes",
+                        PROMPT_MAX_BYTES);
+    return SPT_OK;
+}
+
 static spt_status read_prompt(run *r, spt_error *err)
 {
     const spt_run_options *o = &r->options;
-    char block[4096];
-    size_t n;
     if (o->prompt)
         spt_buf_puts(&r->text, o->prompt);
-    else if (strcmp(o->prompt_file, "-") != 0)
-        return spt_file_read(o->prompt_file, 64 << 20, &r->text, err);
+    else if (strcmp(o->prompt_file, "-") == 0)
+        SPT_TRY(read_input(&r->text, err));
     else
-        while ((n = fread(block, 1, sizeof block, stdin)) > 0)
-            spt_buf_add(&r->text, block, n);
-    return r->text.failed ? spt_fail(err, SPT_E_MEMORY, "prompt: out of memory")
-                          : SPT_OK;
+        SPT_TRY(spt_file_read(o->prompt_file, PROMPT_MAX_BYTES, &r->text, err));
+    if (r->text.failed)
+        return spt_fail(err, SPT_E_MEMORY, "prompt: out of memory");
+    /* Messages of a chat are C strings. */
+    if (o->chat && r->text.size && memchr(r->text.data, 0, r->text.size))
+        return spt_fail(err, SPT_E_USAGE,
+                        "--chat: the prompt has a byte 0, expected text");
+    return SPT_OK;
 }
 
 /* The prompt as the chat template writes it. */

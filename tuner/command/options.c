@@ -115,7 +115,8 @@ static spt_status read_number(const spt_option *option, const char *text,
     char expected[96], *end;
     bounds_text(option, "a number", expected, sizeof expected);
     double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value) || !in_bounds(option, value))
+    if (text[strspn(text, "+-.0123456789eE")] || end == text || *end ||
+        !isfinite(value) || !in_bounds(option, value))
         return refuse(err, option, text, expected);
     *(double *)option->value = value;
     return SPT_OK;

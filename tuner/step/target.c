@@ -381,6 +381,10 @@ static spt_status load_gguf(const char *path, spt_target *target,
 static bool starts_with_gguf(const char *path)
 {
     char magic[4] = {0};
+    struct stat info;
+    /* What is read of a pipe could not be read again. */
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return false;
     FILE *file = fopen(path, "rb");
     bool is =
         file && fread(magic, 1, 4, file) == 4 && memcmp(magic, "GGUF", 4) == 0;
