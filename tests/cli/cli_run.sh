@@ -96,6 +96,49 @@ refused "a prompt longer than the context" 2 "fewer than the context of 4" \
     run -m "$model" -p "$prompt" -c 4 --device sim
 refused "a context beyond the model's" 2 "expected at most 8192" \
     run -m "$model" -p "$prompt" -c 9000 --device sim
+
+# What is no text. Standard input is read as a file is.
+printf 'one\0two\0' >"$TMP/zero"
+printf 'caf\351' >"$TMP/latin"
+refused "a byte 0 in a chat" 2 "--chat: the prompt has a byte 0" \
+    run -m "$model" -f "$TMP/zero" --chat --device sim
+refused "text of another encoding" 1 "no UTF-8: byte 3 is 0xE9" \
+    run -m "$model" -f "$TMP/latin" --device sim -c 32
+run_input() {
+    status=0
+    "$SPECTUNE" run -m "$model" -f - -n 2 --device sim -c 32 --json \
+        >"$TMP/out" 2>"$TMP/err" || status=$?
+}
+run_input <"$TMP/zero"
+is "bytes 0 are tokens of a text" "$status" 0
+run_input <"$TMP/latin"
+is "binary standard input is refused" "$status" 1
+has "with its place" "$(cat "$TMP/err")" "no UTF-8: byte 3 is 0xE9"
+run_input </dev/null
+is "so is an empty one" "$status" 2
+has "as such" "$(cat "$TMP/err")" "is empty, expected some text"
+seq 20000 >"$TMP/long"
+run_input <"$TMP/long"
+is "a prompt of many contexts is refused" "$status" 2
+has "with its length" "$(cat "$TMP/err")" "expected fewer than the context of 32"
+try run -m "$model" -p - -n 2 --device sim -c 32
+is "a prompt - is one" "$status" 0
+try run -m "$model" -p "$prompt" -n -1 --device sim -c 32 --json
+is "without a limit it writes until the context is full" \
+    "$(query d.finish)" context
+try run -m "$model" -p "$prompt" -n 8 --device sim --json --repeat-penalty 9 \
+    --repeat-last-n 0
+is "penalties that look back at nothing change nothing" \
+    "$(query d.text)" "$plain"
+# " three, one, two, three": one stop begins in the other, and ends first.
+try run -m "$model" -p "$prompt" -n 8 --device sim --json \
+    --stop " one, two, thr" --stop "e, o"
+is "of stops that overlap the first that is whole ends the text" \
+    "$(query d.text)" " thre"
+try run -m "$model" -p "$prompt" -n 8 --device sim --json \
+    --stop " three, one, two, three, nine" --stop "two"
+is "what was held back for one that did not come is given" \
+    "$(query d.text)" " three, one, "
 refused "a pack that is not there" 1 "$TMP/none/manifest.json" \
     run -m "$model" -p x --device sim --pack "$TMP/none"
 

@@ -99,6 +99,10 @@ static spt_status finish(spt_run_options *o, spt_error *err)
     o->session.sampling.top_k = (int)o->top_k;
     o->session.sampling.seed = o->seed;
     o->session.sampling.penalty_tokens = (int)o->penalty_tokens;
+    if (o->penalty_tokens == 0) /* there it is the usual number of them */
+        o->session.sampling.repeat_penalty =
+            o->session.sampling.presence_penalty =
+                o->session.sampling.frequency_penalty = 0;
     o->answer.max_tokens = o->predict > 0 ? (size_t)o->predict : 0;
     o->answer.stop_texts = o->stops.values;
     o->answer.n_stop_texts = (size_t)o->stops.count;
@@ -197,7 +201,7 @@ static size_t sampling_rows(spt_run_options *o, spt_option *to, size_t n)
         {"frequency-penalty", 0, SPT_OPTION_NUMBER, &s->frequency_penalty, "X",
          "subtracted per occurrence (0)", -100, 100},
         {"penalty-tokens", 0, SPT_OPTION_INT, &o->penalty_tokens, "N",
-         "that penalties look back at, -1 = all (64)", -1, 1 << 24},
+         "that penalties look back at, 0 = none, -1 = all (64)", -1, 1 << 24},
         {"seed", 's', SPT_OPTION_SEED, &o->seed, "N", "of random numbers (0)",
          0, 0},
     };
@@ -302,6 +306,7 @@ static int read_options(spt_run_options *o, const spt_option *own, size_t count,
                            .dtype = "auto",
                            .accept = "match",
                            .predict = 128,
+                           .penalty_tokens = 64,
                            .draft_length = -1};
     o->serves = own != NULL;
     int status =
