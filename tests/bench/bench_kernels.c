@@ -1,7 +1,7 @@
 /*
  * Sim on five whole kernels, checks off and on side by side: warp instructions
- * and matrix instructions per second of core time, from the launch to its end, of
- * data that stands in device memory. Verify attention and linear are this
+ * and matrix instructions per second of core time, from the launch to its end,
+ * of data that stands in device memory. Verify attention and linear are this
  * project's; the others are the reduction, transposition and matrix product of
  * textbooks.
  */
