@@ -162,7 +162,8 @@ __attribute__((unused)) static bool tiny_serve(spt_serve_options options,
 {
     spt_error err;
     tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
-    spt_engine_options engine = {.sessions = options.sessions};
+    spt_engine_options engine = {.sessions = options.sessions,
+                                 .draft = {.method = SPT_DRAFT_NGRAM}};
     server->serve = NULL;
     server->engine = options.engine = tiny_open(&t, &engine);
     options.model = "tiny";

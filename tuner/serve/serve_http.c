@@ -278,7 +278,8 @@ static result reply_metrics(spt_serve *serve, struct MHD_Connection *connection,
     (void)r;
     spt_buf text = {0};
     spt_serve_reply_metrics(serve, &text);
-    result sent = send_text(connection, "text/plain; version=0.0.4", &text);
+    result sent = send_text(connection,
+                            "text/plain; version=0.0.4; charset=utf-8", &text);
     spt_buf_free(&text);
     return sent;
 }

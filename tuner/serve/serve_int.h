@@ -16,6 +16,7 @@ enum {
     SERVE_BODY = 16 << 20, /* bytes of a request */
     SERVE_BODIES = 256 << 20, /* of all that are here unread */
     SERVE_SMALL = 64 << 10, /* of one that is read without waiting */
+    SERVE_BUCKETS = 24, /* of a histogram */
     SERVE_LOOK_MS = 100, /* between two looks whether a client is there */
 };
 
@@ -67,6 +68,8 @@ typedef struct serve_choice {
 
     /* The worker's. */
     spt_session *running;
+    spt_session_stats counted; /* in the server's sum */
+    double taken_at, first_at, last_at; /* its turn; tokens; 0 = not yet */
     size_t tokens;
     size_t reused; /* tokens of the prompt whose KV was there */
     size_t characters; /* of the text so far */
@@ -85,6 +88,7 @@ struct serve_job {
     struct spt_serve *serve;
     unsigned long id;
     long created; /* Unix seconds */
+    double came_at; /* spt_serve_now */
 
     /* What is asked for. */
     cJSON *body; /* owns the texts below */
@@ -117,11 +121,24 @@ struct serve_job {
     spt_buf out; /* chunks of a stream, or the whole answer */
 };
 
+typedef enum serve_observed {
+#define SERVE_HISTOGRAM(NAME, name, bounds, help) SERVE_##NAME,
+#include "metrics.def"
+#undef SERVE_HISTOGRAM
+    SERVE_OBSERVED
+} serve_observed;
+
+typedef struct serve_histogram {
+    unsigned long in[SERVE_BUCKETS];
+    double sum;
+} serve_histogram;
+
 /* What has happened since the start, for /metrics. */
 typedef struct serve_counts {
-    unsigned long requests[SPT_FINISH_CANCELLED + 1]; /* by how they ended */
+    unsigned long ends[SPT_FINISH_CANCELLED + 1]; /* of answers, by how */
     unsigned long failed;
     spt_session_stats sum;
+    serve_histogram histograms[SERVE_OBSERVED];
 } serve_counts;
 
 struct spt_serve {
@@ -140,6 +157,7 @@ struct spt_serve {
     long started; /* Unix seconds */
     unsigned long next_id;
     serve_counts counts;
+    double kv_usage; /* the part of the KV pool that is in use */
 };
 
 /* serve_request.c: a job from a body. */
@@ -187,6 +205,16 @@ void spt_serve_reply_end(serve_job *job);
 void spt_serve_print(const cJSON *root, spt_buf *out);
 /* All of them (the one) as a list, or the one alone. */
 void spt_serve_reply_models(const spt_serve *serve, bool list, spt_buf *out);
+
+/* serve_metrics.c. Seconds of a clock that only goes forward; with the lock
+   held: a value that comes so many times, what a choice's session has done
+   since it was counted, tokens of it, its end. */
+double spt_serve_now(void);
+void spt_serve_observe(spt_serve *serve, serve_observed what, double value,
+                       size_t times);
+void spt_serve_count_stats(spt_serve *serve, serve_choice *choice);
+void spt_serve_count_tokens(serve_choice *choice, size_t count);
+void spt_serve_count_end(serve_choice *choice);
 void spt_serve_reply_metrics(spt_serve *serve, spt_buf *out);
 
 /* serve_scores.c: copies; JSON of a prompt's (may be empty) and an answer's,

@@ -112,6 +112,7 @@ spt_status spt_serve_request(spt_serve *serve, bool chat, const char *body,
     job->serve = serve;
     job->chat = chat;
     job->created = (long)time(NULL);
+    job->came_at = spt_serve_now();
     spt_status status = read_body(job, body, size, fault);
     if (status == SPT_OK)
         *out = job;

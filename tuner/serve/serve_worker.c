@@ -20,6 +20,7 @@ static bool on_event(void *user, const spt_event *event)
     serve_choice *choice = user;
     serve_job *job = choice->job;
     pthread_mutex_lock(&job->serve->lock);
+    spt_serve_count_tokens(choice, event->n_tokens);
     spt_serve_reply_event(choice, event);
     bool cancel =
         job->left || job->failed || job->out.failed || job->serve->stopping;
@@ -31,21 +32,6 @@ static bool on_event(void *user, const spt_event *event)
 static void on_prompt(void *user, const spt_prompt_event *event)
 {
     spt_serve_reply_prompt(user, event);
-}
-
-static void add_stats(spt_session_stats *sum, const spt_session_stats *s)
-{
-    sum->prompt_tokens += s->prompt_tokens;
-    sum->reused_tokens += s->reused_tokens;
-    sum->tokens += s->tokens;
-    sum->steps += s->steps;
-    sum->drafts += s->drafts;
-    sum->draft_tokens += s->draft_tokens;
-    sum->accepted_tokens += s->accepted_tokens;
-    for (int d = 0; d < SPT_DRAFT_LENGTH_MAX; d++) {
-        sum->drafted_at[d] += s->drafted_at[d];
-        sum->accepted_at[d] += s->accepted_at[d];
-    }
 }
 
 /* With the lock held: those of the job that wait, wait no more. */
@@ -77,6 +63,13 @@ static void close_job(serve_job *job)
     }
 }
 
+static void count_pages(spt_serve *serve)
+{
+    spt_engine_info info;
+    spt_engine_describe(serve->options.engine, &info);
+    serve->kv_usage = 1 - (double)info.kv_pages_free / (double)info.kv_pages;
+}
+
 /* It has ended. Its job is the connection's again, or nobody's, when it was
    the last; when it failed, the others need not go on. */
 static void let_go(serve_choice *choice, spt_status status,
@@ -84,18 +77,17 @@ static void let_go(serve_choice *choice, spt_status status,
 {
     serve_job *job = choice->job;
     spt_serve *serve = job->serve;
-    spt_session_stats stats = {0};
+    pthread_mutex_lock(&serve->lock);
     if (choice->running) {
-        spt_session_statistics(choice->running, &stats);
+        spt_serve_count_stats(serve, choice);
         if (!choice->job->silent || !choice->finish)
             choice->finish = spt_session_finish(choice->running);
     }
     spt_session_close(choice->running);
-    pthread_mutex_lock(&serve->lock);
-    add_stats(&serve->counts.sum, &stats);
     choice->running = NULL;
+    count_pages(serve);
     if (status == SPT_OK) {
-        serve->counts.requests[choice->finish]++;
+        spt_serve_count_end(choice);
     } else {
         serve->counts.failed++;
         if (!job->failed) {
@@ -196,6 +188,8 @@ static serve_choice *take(worker *w)
     if (w->count < serve->options.sessions)
         choice = pop(serve);
     serve->running += choice != NULL;
+    if (choice)
+        choice->taken_at = spt_serve_now();
     pthread_mutex_unlock(&serve->lock);
     return choice;
 }
@@ -234,6 +228,16 @@ static void cancel_left(worker *w)
     pthread_mutex_unlock(&w->serve->lock);
 }
 
+/* What /metrics says while answers are written. */
+static void count_step(worker *w)
+{
+    pthread_mutex_lock(&w->serve->lock);
+    for (int i = 0; i < w->count; i++)
+        spt_serve_count_stats(w->serve, w->choices[i]);
+    count_pages(w->serve);
+    pthread_mutex_unlock(&w->serve->lock);
+}
+
 static void step(worker *w)
 {
     spt_error err = {0};
@@ -252,6 +256,7 @@ static void step(worker *w)
         drop(w, i);
         let_go(choice, done ? SPT_OK : status, &err);
     }
+    count_step(w);
 }
 
 static bool is_stopping(spt_serve *serve)
@@ -318,6 +323,7 @@ spt_status spt_serve_submit(serve_job *job, serve_fault *fault)
     if (!full && !stopping) {
         job->id = ++serve->next_id;
         job->open = job->n_choices;
+        spt_serve_observe(serve, SERVE_N, job->n, 1);
         for (int i = 0; i < job->n_choices; i++) {
             serve_choice *choice = &job->choices[i];
             *(serve->last ? &serve->last->next : &serve->first) = choice;
