@@ -48,6 +48,38 @@ kill -TERM "$pid"
 wait "$pid"
 is "a signal ends it" "$?" 0
 
+# post BODY: asks for a completion in the background; its answer is $TMP/post.
+post() {
+    (
+        exec 3<>"/dev/tcp/127.0.0.1/$port"
+        printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s' \
+            ${#1} "$1" >&3
+        cat <&3 >"$TMP/post"
+    ) &
+    client=$!
+    for _ in $(seq 600); do
+        get /metrics | grep -q '^vllm:num_requests_running{.*} 1' && break
+        sleep 0.1
+    done
+}
+
+started
+post '{"prompt": "Once", "max_tokens": 12, "ignore_eos": true}'
+kill -TERM "$pid"
+wait "$pid"
+is "a signal waits for an answer" "$?" 0
+wait "$client"
+has "which is whole" "$(cat "$TMP/post")" '"completion_tokens":12'
+started --grace 1000
+post '{"prompt": "Once", "max_tokens": 60, "ignore_eos": true}'
+kill -TERM "$pid"
+sleep 0.2
+kill -INT "$pid"
+wait "$pid"
+[ "$?" -ge 128 ]
+ok "a second signal does not wait"
+wait "$client"
+
 # drafted OPTION...: how many tokens were drafted for one answer of twelve.
 drafted() {
     started -md "$model" "$@"

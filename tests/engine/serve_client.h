@@ -33,11 +33,10 @@ __attribute__((unused)) static int connect_to(void)
     return fd;
 }
 
-__attribute__((unused)) static int
-send_request(const char *method, const char *path, const char *body)
+__attribute__((unused)) static void
+write_request(int fd, const char *method, const char *path, const char *body)
 {
     spt_buf text = {0};
-    int fd = connect_to();
     spt_buf_printf(&text,
                    "%s %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
                    "Content-Length: %zu\r\n\r\n%s",
@@ -49,6 +48,13 @@ send_request(const char *method, const char *path, const char *body)
         sent += (size_t)n;
     }
     spt_buf_free(&text);
+}
+
+__attribute__((unused)) static int
+send_request(const char *method, const char *path, const char *body)
+{
+    int fd = connect_to();
+    write_request(fd, method, path, body);
     return fd;
 }
 

@@ -232,6 +232,60 @@ static void test_keep_alive(void)
     close(slow);
 }
 
+/* Who waits when the server stops is told so. */
+static void test_stop(tiny_server *server)
+{
+    char part[2048];
+    int fds[2];
+    for (int i = 0; i < 2; i++) {
+        fds[i] = send_request("POST", "/v1/completions", long_request);
+        CHECK(until(1, i), "one is answered, one waits");
+    }
+    tiny_stop(server);
+    read_answer(fds[1], part, sizeof part);
+    CHECK_HAS(part, " 503 ", "who waits when the server stops");
+    CHECK_HAS(part, "the server is stopping", "is told so");
+    for (int i = 0; i < 2; i++)
+        close(fds[i]);
+}
+
+static void *drain(void *user)
+{
+    spt_serve_drain(user, 600);
+    return NULL;
+}
+
+/* Answers that are being written are written to their end; nobody else is let
+   in, and no new request of those who are. */
+static void test_drain(spt_serve *serve)
+{
+    pthread_t thread;
+    spt_buf all = {0};
+    char part[4096];
+    ssize_t n;
+    int fd = -1, other = connect_to();
+    bool idle = until(0, 0);
+    int stream = send_request("POST", "/v1/completions", long_request);
+    CHECK(idle && until(1, 0), "a server that answers");
+    pthread_create(&thread, NULL, drain, serve);
+    for (int i = 0; i < 3000 && (fd = connect_to()) >= 0; i++) {
+        close(fd);
+        usleep(10000);
+    }
+    CHECK(fd < 0, "and ends lets nobody in");
+    write_request(other, "POST", "/v1/completions", long_request);
+    read_answer(other, part, sizeof part);
+    CHECK_HAS(part, "\"code\":\"shutting_down\"", "takes no new request");
+    close(other);
+    while ((n = read(stream, part, sizeof part)) > 0)
+        spt_buf_add(&all, part, (size_t)n);
+    CHECK_HAS(all.data ? all.data : "", "data: [DONE]",
+              "and ends what it has begun");
+    close(stream);
+    pthread_join(thread, NULL);
+    spt_buf_free(&all);
+}
+
 static void set_plain(void)
 {
     char *body = with("");
@@ -257,14 +311,13 @@ int main(void)
         test_read_beside();
         test_many_fields();
         test_keep_alive();
-        /* One that is still running when the server stops. */
-        int fd = send_request("POST", "/v1/completions", long_request);
-        tiny_stop(&server);
-        CHECK(fd >= 0, "a server stops while it answers");
-        close(fd);
-    } else {
-        tiny_stop(&server);
+        test_drain(server.serve);
     }
+    tiny_stop(&server);
+    if (tiny_serve((spt_serve_options){.sessions = 1, .queue = 4}, &server))
+        test_stop(&server);
+    else
+        tiny_stop(&server);
     spt_free(plain_text);
     return check_done();
 }

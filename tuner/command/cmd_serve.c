@@ -18,7 +18,7 @@
 typedef struct command {
     spt_run_options options;
     const char *host, *alias, *api_key;
-    int64_t port, sessions, queue;
+    int64_t port, sessions, queue, grace;
     spt_run_times times;
     char model[256]; /* its name when no alias is given */
 } command;
@@ -34,6 +34,10 @@ static int read_options(command *c, int argc, char **argv)
          "requests that are stepped together (4)", 1, 256},
         {"queue", 0, SPT_OPTION_INT, &c->queue, "N",
          "requests that may wait (256)", 1, 65536},
+        {"grace", 0, SPT_OPTION_INT, &c->grace, "SECONDS",
+         "after SIGTERM or SIGINT, for answers to end; a second signal ends at "
+         "once (30)",
+         0, 86400},
         {"api-key", 0, SPT_OPTION_TEXT, &c->api_key, "KEY",
          "what /v1/ asks clients for (SPECTUNE_API_KEY)", 0, 0},
         {"alias", 'a', SPT_OPTION_TEXT, &c->alias, "NAME",
@@ -71,7 +75,9 @@ static sem_t stopped;
 /* The first signal ends the server, a second one the process. */
 static void on_stop(int which)
 {
-    signal(which, SIG_DFL);
+    (void)which;
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     sem_post(&stopped);
 }
 
@@ -100,6 +106,7 @@ static spt_status serve_until(const command *c, spt_engine *engine,
     fflush(stdout);
     while (sem_wait(&stopped) != 0 && errno == EINTR)
         ;
+    spt_serve_drain(serve, (int)c->grace);
     spt_serve_stop(serve);
     return SPT_OK;
 }
@@ -133,6 +140,7 @@ int spt_cmd_serve(int argc, char **argv)
                   .port = 8080,
                   .sessions = 4,
                   .queue = 256,
+                  .grace = 30,
                   .api_key = getenv("SPECTUNE_API_KEY")};
     int exit_status = read_options(&c, argc, argv);
     if (exit_status >= 0)

@@ -38,6 +38,12 @@ spt_status spt_serve_start(const spt_serve_options *options, spt_serve **serve,
                            spt_error *err);
 int spt_serve_port(const spt_serve *serve);
 
+/*
+ * Lets nobody new in, refuses new requests of those who are in, and waits until
+ * every other has its answer, at most so many seconds.
+ */
+void spt_serve_drain(spt_serve *serve, int seconds);
+
 /* Ends running answers, then the server; NULL is fine. */
 void spt_serve_stop(spt_serve *serve);
 

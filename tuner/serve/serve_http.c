@@ -9,6 +9,8 @@
 
 typedef serve_result result;
 
+enum { LAST_WORDS = 2 }; /* seconds to tell waiting clients that it ends */
+
 /* A request while its body comes in. */
 typedef struct request {
     struct MHD_Connection *connection;
@@ -490,13 +492,24 @@ spt_status spt_serve_start(const spt_serve_options *options, spt_serve **out,
     return status;
 }
 
+void spt_serve_drain(spt_serve *serve, int seconds)
+{
+    spt_serve_close_door(serve);
+    pthread_mutex_lock(&serve->lock);
+    serve->draining = true;
+    pthread_mutex_unlock(&serve->lock);
+    spt_serve_await_answers(serve, seconds);
+}
+
 void spt_serve_stop(spt_serve *serve)
 {
     if (!serve)
         return;
     spt_serve_close_door(serve);
-    /* The worker first: waiting connections get their answers from it. */
+    /* The worker first: waiting connections get their answers from it, and a
+       moment to send them. */
     spt_serve_worker_stop(serve);
+    spt_serve_await_answers(serve, LAST_WORDS);
     spt_serve_stop_listening(serve);
     pthread_cond_destroy(&serve->changed);
     pthread_mutex_destroy(&serve->lock);

@@ -22,6 +22,8 @@ spt_status spt_serve_listen(spt_serve *serve, spt_error *err);
 /* Nobody new is let in. */
 void spt_serve_close_door(spt_serve *serve);
 void spt_serve_stop_listening(spt_serve *serve);
+/* Waits until no request is being answered, at most so many seconds. */
+void spt_serve_await_answers(spt_serve *serve, double seconds);
 /* Whether it is the connection's turn to send a request, or ours. */
 void spt_serve_reads(spt_serve *serve, struct MHD_Connection *connection,
                      bool reads);

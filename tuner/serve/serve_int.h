@@ -153,6 +153,7 @@ struct spt_serve {
     int waiting, running; /* choices */
     size_t unread; /* bytes of bodies that have come */
     size_t reading; /* of large ones that are parsed and encoded */
+    bool draining; /* no new requests */
     bool stopping;
     long started; /* Unix seconds */
     unsigned long next_id;

@@ -208,6 +208,24 @@ void spt_serve_close_door(spt_serve *serve)
         close(fd);
 }
 
+/* With the lock held. */
+static bool is_answering(const spt_serve *serve)
+{
+    const serve_connection *c = serve->connections;
+    while (c && c->reading_since >= 0)
+        c = c->next;
+    return c != NULL;
+}
+
+void spt_serve_await_answers(spt_serve *serve, double seconds)
+{
+    double end = spt_serve_now() + seconds;
+    pthread_mutex_lock(&serve->lock);
+    while (is_answering(serve) && spt_serve_now() < end)
+        spt_serve_wait(serve, SERVE_LOOK_MS);
+    pthread_mutex_unlock(&serve->lock);
+}
+
 void spt_serve_stop_listening(spt_serve *serve)
 {
     MHD_stop_daemon(serve->daemon);

@@ -319,7 +319,7 @@ spt_status spt_serve_submit(serve_job *job, serve_fault *fault)
     spt_serve *serve = job->serve;
     pthread_mutex_lock(&serve->lock);
     bool full = serve->waiting >= serve->options.queue;
-    bool stopping = serve->stopping;
+    bool stopping = serve->stopping || serve->draining;
     if (!full && !stopping) {
         job->id = ++serve->next_id;
         job->open = job->n_choices;
