@@ -181,13 +181,14 @@ typedef enum spt_draft_method {
     SPT_DRAFT_NONE = 0,
     SPT_DRAFT_NGRAM = 1, /* what followed the last tokens before */
     SPT_DRAFT_MODEL = 2, /* a smaller model of the same vocabulary */
+    SPT_DRAFT_EAGLE3 = 3, /* a head that reads the model's hidden states */
 } spt_draft_method;
 
 enum { SPT_DRAFT_LENGTH_MAX = 31 };
 
 typedef struct spt_draft_options {
     spt_draft_method method;
-    const char *model; /* MODEL: its file or folder */
+    const char *model; /* MODEL: its file or folder; EAGLE3: its folder */
     int min_match, max_match; /* NGRAM: tokens; 0 = 2 and 8 */
     bool longest; /* NGRAM: the longest match, else the most recent */
     int branches; /* children per node of a draft tree; 0 or 1 = a chain */
@@ -269,7 +270,7 @@ typedef struct spt_engine_info {
     char model[96], architecture[32]; /* of the model */
     char device[128]; /* as its driver says */
     bool is_sim; /* nothing that it times is a measurement */
-    char drafter[32]; /* "none", "n-gram", "model" */
+    char drafter[32]; /* "none", "n-gram", "model", "eagle3" */
     int vocab, context; /* tokens; of one session */
     int kv_pages, kv_pages_free, page_size;
     spt_memory memory; /* as allocated */

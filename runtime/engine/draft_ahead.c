@@ -10,6 +10,24 @@ static spt_status no_memory(spt_error *err)
     return spt_fail(err, SPT_E_MEMORY, "drafts: out of memory");
 }
 
+spt_forward_limits spt_ahead_limits(const spt_ahead_options *o)
+{
+    /* What is drafted may stand past the context's end for a moment. */
+    int context = o->context + SPT_DRAFT_NODES;
+    int pages = (context + o->page_size - 1) / o->page_size;
+    int chunk = o->prefill_chunk;
+    return (spt_forward_limits){.sequences = o->sessions,
+                                .tokens =
+                                    chunk > o->sessions ? chunk : o->sessions,
+                                .logits = o->sessions,
+                                .context = context,
+                                .pages = o->sessions * pages,
+                                .page_size = o->page_size,
+                                .dtype = o->fp16 ? SPT_FP16 : SPT_BF16,
+                                .graphs = o->graphs,
+                                .target_vocab = o->target_vocab};
+}
+
 /* Which token each id of the target is. */
 static void invert(const spt_ahead *a)
 {
@@ -68,6 +86,7 @@ spt_status spt_ahead_session_open(spt_ahead *a, void **out, spt_error *err)
     if (!s)
         return no_memory(err);
     spt_sequence_open(&s->sequence, a->pool);
+    s->sequence.alone = a->alone;
     *out = s;
     return SPT_OK;
 }

@@ -20,6 +20,7 @@
 typedef struct spt_ahead_state {
     spt_sequence sequence; /* what is fed: the text, then drafts */
     int base; /* its tokens that are of the text */
+    int32_t first; /* a head's: the text's first token, which is not fed */
     spt_candidate *from[SPT_DRAFT_NODES]; /* what drafts were drawn from */
 } spt_ahead_state;
 
@@ -37,6 +38,17 @@ typedef struct spt_ahead_lane {
     spt_logprob_row best; /* and those for branches */
 } spt_ahead_lane;
 
+/* As the target's engine has them. */
+typedef struct spt_ahead_options {
+    int target_vocab;
+    int sessions, context, prefill_chunk, page_size;
+    bool fp16;
+    int graphs; /* spt_forward_limits */
+} spt_ahead_options;
+
+/* What a model needs to write ahead. */
+spt_forward_limits spt_ahead_limits(const spt_ahead_options *options);
+
 typedef struct spt_ahead {
     /* The drafter's to set. follow: the lane's sequence becomes the request's
        text. item (may be NULL): what the item of lane `lane` still lacks. */
@@ -48,6 +60,7 @@ typedef struct spt_ahead {
                                  NULL: the same. Of tokens with the same id the
                                  first counts. */
     bool feeds_target; /* sequences are in the target's ids */
+    bool alone; /* spt_sequence */
     int prefill_chunk;
     /* Its own. */
     spt_pool *pool;

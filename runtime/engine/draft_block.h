@@ -9,6 +9,7 @@
 #define SPT_DRAFT_BLOCK_H
 
 #include "sampler.h"
+#include "sequence.h"
 
 enum { SPT_DRAFT_NODES = 32 }; /* the anchor counted */
 
@@ -47,6 +48,7 @@ typedef struct spt_draft_request {
     void *state; /* of this session, from the class's session_open */
     const int32_t *text; /* count tokens, the last is the anchor */
     int count;
+    const spt_sequence *sequence; /* the target's: KV of all but the anchor */
     int want; /* depth to draft, at least 1 */
     int branches; /* children per node: 1 = a chain */
     spt_sampler *sampler; /* the session's, for the target's tokens */

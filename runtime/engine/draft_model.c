@@ -1,6 +1,5 @@
 #include "draft_model.h"
 
-#include "draft_ahead.h"
 #include "mem.h"
 #include "vocab_map.h"
 
@@ -12,24 +11,6 @@ typedef struct draft_model {
     spt_ahead ahead;
     uint64_t bytes;
 } draft_model;
-
-static spt_forward_limits limits_of(const spt_draft_model_options *o)
-{
-    /* What is drafted may stand past the context's end for a moment. */
-    int context = o->context + SPT_DRAFT_NODES;
-    int pages = (context + o->page_size - 1) / o->page_size;
-    int chunk = o->prefill_chunk;
-    return (spt_forward_limits){.sequences = o->sessions,
-                                .tokens =
-                                    chunk > o->sessions ? chunk : o->sessions,
-                                .logits = o->sessions,
-                                .context = context,
-                                .pages = o->sessions * pages,
-                                .page_size = o->page_size,
-                                .dtype = o->fp16 ? SPT_FP16 : SPT_BF16,
-                                .graphs = o->graphs,
-                                .target_vocab = o->target_vocab};
-}
 
 static void close_model(void *drafter)
 {
@@ -109,19 +90,19 @@ static spt_status fill(draft_model *m, const spt_forward_source *source,
                        const spt_draft_model_options *o, spt_error *err)
 {
     spt_forward_memory memory;
-    const spt_forward_limits limits = limits_of(o);
+    const spt_forward_limits limits = spt_ahead_limits(&o->ahead);
     SPT_TRY(spt_model_open(&m->model, o->path, err));
     SPT_TRY(spt_tokenizer_open(&m->tokenizer, m->model, err));
     m->target = o->tokenizer;
-    SPT_TRY(spt_vocab_map_make(o->tokenizer, o->target_vocab, m->tokenizer,
-                               spt_model_config_of(m->model)->vocab, &m->map,
-                               err));
+    SPT_TRY(
+        spt_vocab_map_make(o->tokenizer, o->ahead.target_vocab, m->tokenizer,
+                           spt_model_config_of(m->model)->vocab, &m->map, err));
     SPT_TRY(spt_forward_estimate(m->model, &limits, &memory, err));
     m->bytes = memory.total;
     m->ahead.user = m;
     m->ahead.follow = follow;
     m->ahead.to_target = m->map.to_target;
-    m->ahead.prefill_chunk = o->prefill_chunk;
+    m->ahead.prefill_chunk = o->ahead.prefill_chunk;
     SPT_TRY(
         spt_forward_open(source, m->model, &limits, &m->ahead.forward, err));
     return spt_ahead_open(&m->ahead, err);
@@ -153,7 +134,7 @@ spt_status spt_draft_model_estimate(const spt_draft_model_options *options,
 {
     spt_model *model = NULL;
     spt_forward_memory memory;
-    spt_forward_limits limits = limits_of(options);
+    spt_forward_limits limits = spt_ahead_limits(&options->ahead);
     SPT_TRY(spt_model_open(&model, options->path, err));
     spt_status status = spt_forward_estimate(model, &limits, &memory, err);
     if (status == SPT_OK)

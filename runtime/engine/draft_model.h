@@ -5,18 +5,13 @@
 #ifndef SPT_DRAFT_MODEL_H
 #define SPT_DRAFT_MODEL_H
 
-#include "draft_block.h"
-#include "forward.h"
+#include "draft_ahead.h"
 #include "tokenizer.h"
 
 typedef struct spt_draft_model_options {
     const char *path;
     const spt_tokenizer *tokenizer; /* of the target; outlives the drafter */
-    int target_vocab;
-    int sessions, context; /* as the target's engine has them */
-    int prefill_chunk, page_size;
-    bool fp16;
-    int graphs; /* spt_forward_limits */
+    spt_ahead_options ahead;
 } spt_draft_model_options;
 
 spt_status spt_draft_model_open(const spt_forward_source *source,
@@ -24,7 +19,7 @@ spt_status spt_draft_model_open(const spt_forward_source *source,
                                 spt_draft_source *drafter, spt_error *err);
 
 /* How a drafter of this kind writes ahead; its own. */
-struct spt_ahead *spt_draft_model_ahead(const spt_draft_source *drafter);
+spt_ahead *spt_draft_model_ahead(const spt_draft_source *drafter);
 
 /* What opening would take of the device. */
 spt_status spt_draft_model_estimate(const spt_draft_model_options *options,

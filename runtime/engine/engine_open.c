@@ -38,10 +38,11 @@ static spt_status check_options(const spt_engine_options *o, spt_error *err)
     if (!o->model)
         return spt_fail(err, SPT_E_USAGE,
                         "engine: no model, expected a .gguf file or a folder");
-    if (o->draft.method == SPT_DRAFT_MODEL && !o->draft.model)
-        return spt_fail(err, SPT_E_USAGE,
-                        "engine: no draft model, expected a .gguf file or a "
-                        "folder");
+    bool is_head = o->draft.method == SPT_DRAFT_EAGLE3;
+    if ((is_head || o->draft.method == SPT_DRAFT_MODEL) && !o->draft.model)
+        return spt_fail(err, SPT_E_USAGE, "engine: no draft model, expected %s",
+                        is_head ? "a head's folder"
+                                : "a .gguf file or a folder");
     if (o->pack_only && !o->pack)
         return spt_fail(
             err, SPT_E_USAGE,
@@ -96,7 +97,7 @@ static int draft_nodes(const spt_engine_options *o)
     return nodes < SPT_DRAFT_NODES ? nodes : SPT_DRAFT_NODES - 1;
 }
 
-static spt_forward_limits limits_of(const spt_engine_options *o)
+spt_forward_limits spt_engine_limits(const spt_engine_options *o)
 {
     int writers = o->sessions * (1 + draft_nodes(o));
     int pages =
@@ -176,7 +177,7 @@ static spt_status open_model(spt_engine *e, const spt_forward_source *source,
                              spt_error *err)
 {
     const spt_engine_options *o = &e->options;
-    spt_forward_limits limits = limits_of(o);
+    spt_forward_limits limits = spt_engine_limits(o);
     spt_forward_memory memory;
     SPT_TRY(spt_tokenizer_open(&e->tokenizer, e->model, err));
     SPT_TRY(spt_forward_estimate(e->model, &limits, &memory, err));
@@ -187,7 +188,7 @@ static spt_status open_model(spt_engine *e, const spt_forward_source *source,
 
 static spt_status allocate(spt_engine *e, spt_error *err)
 {
-    spt_forward_limits limits = limits_of(&e->options);
+    spt_forward_limits limits = spt_engine_limits(&e->options);
     size_t vocab = (size_t)spt_model_config_of(e->model)->vocab;
     size_t sessions = (size_t)e->options.sessions;
     e->logits = spt_calloc((size_t)limits.logits * vocab, sizeof *e->logits);
@@ -277,11 +278,10 @@ static spt_status estimate(spt_engine_options *o, const spt_model *model,
 {
     spt_forward_memory m;
     SPT_TRY(fill_defaults(o, spt_model_config_of(model), err));
-    spt_forward_limits limits = limits_of(o);
+    spt_forward_limits limits = spt_engine_limits(o);
     SPT_TRY(spt_forward_estimate(model, &limits, &m, err));
     memory_of(&m, memory);
-    SPT_TRY(spt_engine_estimate_drafter(o, spt_model_config_of(model)->vocab,
-                                        &memory->drafter, err));
+    SPT_TRY(spt_engine_estimate_drafter(o, model, &memory->drafter, err));
     memory->total += memory->drafter;
     return SPT_OK;
 }

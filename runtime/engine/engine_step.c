@@ -108,6 +108,7 @@ static spt_status draft(step *st, spt_error *err)
                 .state = s->draft_state,
                 .text = s->sequence.tokens,
                 .count = s->sequence.n_tokens,
+                .sequence = &s->sequence,
                 .want = depth,
                 .branches = e->options.draft.branches,
                 .sampler = s->sampler,

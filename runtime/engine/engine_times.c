@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draft_ahead.h"
+#include "draft_head.h"
 #include "draft_model.h"
 #include "files.h"
 #include "hash.h"
@@ -51,6 +51,9 @@ static void set_key(spt_engine *e)
              e->options.no_graphs ? "no graphs" : "graphs");
     if (o->method == SPT_DRAFT_MODEL)
         spt_forward_model_digest(spt_draft_model_ahead(&e->drafter)->forward,
+                                 drafter);
+    if (o->method == SPT_DRAFT_EAGLE3)
+        spt_forward_model_digest(spt_draft_head_ahead(&e->drafter)->forward,
                                  drafter);
     snprintf(k->drafter, sizeof k->drafter, "%s, %d branches%s%s",
              e->drafter.class ? e->drafter.class->name : "none",

@@ -37,6 +37,13 @@ static spt_status check_limits(const spt_model_config *c,
         if (fields[i].value < 1 || fields[i].value > fields[i].max)
             return spt_fail(err, SPT_E_USAGE, "engine: %d %s, expected 1 to %d",
                             fields[i].value, fields[i].name, fields[i].max);
+    if (!c->head.taps != !l->heard_slots)
+        return spt_fail(err, SPT_E_UNSUPPORTED, "model: %s %s, expected %s",
+                        c->architecture,
+                        c->head.taps ? "drafts for another model"
+                                     : "writes by itself",
+                        c->head.taps ? "one that writes by itself"
+                                     : "a head that drafts for another model");
     if (c->q_heads % c->kv_heads != 0)
         return spt_fail(err, SPT_E_UNSUPPORTED,
                         "model: %d query heads for %d KV heads", c->q_heads,
@@ -74,8 +81,8 @@ static uint64_t input_ints(const spt_model_config *c,
     uint64_t pages = ceil_div((uint64_t)l->context, (uint64_t)l->page_size);
     uint64_t chosen =
         (uint64_t)l->logits * (sizeof(spt_sample_row) / 4 + 3) + sequences + 2;
-    return 2 * (uint64_t)l->tokens + (uint64_t)l->logits + 2 * sequences + 1 +
-           sequences * pages + chosen + SPT_DRAFT_NODES + 2 +
+    return 3 * (uint64_t)l->tokens + 2 * (uint64_t)l->logits + 2 * sequences +
+           1 + sequences * pages + chosen + SPT_DRAFT_NODES + 2 +
            forward_adjust_ints(c, l);
 }
 
@@ -111,6 +118,11 @@ static spt_status measure(const spt_model *model, const spt_forward_limits *l,
         .tables = c->rope.theta_local > 0 ? 2 : 1,
         .positions = (uint64_t)l->context,
         .pairs = (uint64_t)c->rope.dim / 2,
+        .in_width = (uint64_t)c->hidden * (c->head.taps ? 2 : 1),
+        .heard_tokens = (uint64_t)l->heard_tokens,
+        .tap_width = (uint64_t)c->head.taps * (uint64_t)c->head.target_hidden,
+        .feature_rows =
+            c->head.taps ? (uint64_t)(l->heard_slots + l->sequences) : 0,
         .input_ints = input_ints(c, l),
         .adjusted = forward_adjust_entries(c, l),
         .drawn = ceil_div((uint64_t)l->target_vocab, 8) * 8,
@@ -223,7 +235,9 @@ static spt_status fill(spt_forward *f, spt_error *err)
     SPT_TRY(allocate(f, err));
     SPT_TRY(forward_weights_load(f, err));
     SPT_TRY(make_angles(f, err));
-    return forward_kernels_load(f, err);
+    SPT_TRY(forward_kernels_load(f, err));
+    return f->config->head.taps ? forward_attach(f, f->source.target, err)
+                                : SPT_OK;
 }
 
 /*
@@ -249,6 +263,7 @@ spt_status spt_forward_open(const spt_forward_source *source,
     f->model = model;
     f->config = spt_model_config_of(model);
     f->limits = *limits;
+    f->embeds = f;
     spt_status status = fill(f, err);
     if (status != SPT_OK) {
         spt_forward_close(f);

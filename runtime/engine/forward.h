@@ -33,6 +33,9 @@ typedef struct spt_forward_limits {
     int graphs; /* shapes of passes kept as CUDA graphs; 0 = no graphs */
     int target_vocab; /* tokens are drawn in the ids of a target that has so
                          many (spt_forward_translate); 0 = in its own */
+    /* A head's: of the model that it reads, tokens of one pass, and slots of
+       the KV pool. */
+    int heard_tokens, heard_slots;
 } spt_forward_limits;
 
 /* Where kernels come from: a pack, or templates and a compiler. */
@@ -45,6 +48,7 @@ typedef struct spt_forward_source {
     const spt_log *log; /* or NULL */
     spt_compile_progress *progress; /* or NULL */
     void *user;
+    spt_forward *target; /* a head's, else NULL; outlives it */
 } spt_forward_source;
 
 /* Device bytes by what they are for: one row of forward_buffers.def each. */
@@ -80,8 +84,15 @@ spt_status spt_forward_kernels(const spt_model *model,
                                spt_kernel_request **requests, size_t *count,
                                spt_error *err);
 
+/* Why a head does not fit a target: SPT_E_UNSUPPORTED. */
+spt_status spt_forward_fits(const spt_model_config *head,
+                            const spt_model_config *target, spt_error *err);
+
 /*
- * Loads the model's weights and kernels. The machine's context is current and
+ * Loads the model's weights and kernels. A head reads the source's target from
+ * now on: every pass of that leaves rows of features in the head, one for each
+ * slot of its KV, that go with the KV's pages; sequences + heard_slots rows, of
+ * which the last ones are the head's own to write. The machine's context is current and
  * stays so; model and source outlive it.
  */
 spt_status spt_forward_open(const spt_forward_source *source,
@@ -119,6 +130,9 @@ typedef struct spt_forward_item {
        `best` most probable ones. */
     spt_logprob_row *logprobs;
     int best;
+    /* A head's: rows of features that the tokens read, and that those with
+       logits leave. */
+    const int32_t *reads, *writes; /* (count), (logits) */
 } spt_forward_item;
 
 /* Tokens can be drawn on the device: the vocabulary is not too large. */

@@ -3,6 +3,7 @@
 #define SPT_FORWARD_INT_H
 
 #include "forward.h"
+#include "kv_compact.h"
 #include "linear.h"
 
 /* Numbers that forward_buffers.def computes with. */
@@ -15,6 +16,8 @@ typedef struct spt_forward_sizes {
     uint64_t adjusted; /* tokens of a row that bias and penalties change */
     uint64_t input_ints, partial_rows, weight_bytes;
     uint64_t drawn; /* ids of the target, in eights; 0: rows stay as they are */
+    uint64_t in_width; /* of what a layer's attention reads */
+    uint64_t heard_tokens, tap_width, feature_rows; /* a head's */
 } spt_forward_sizes;
 
 /* Kernels for few rows do less work on padding than those for many. */
@@ -36,6 +39,7 @@ typedef struct forward_layer {
     CUdeviceptr attn_norm, ffn_norm; /* float (hidden) */
     CUdeviceptr post_attn_norm, post_ffn_norm; /* where there are post norms */
     CUdeviceptr q_norm, k_norm; /* float (head dim), with qk_norm */
+    CUdeviceptr hidden_norm; /* float (hidden), a head's */
     int window; /* tokens, 0 = all */
 } forward_layer;
 
@@ -48,6 +52,8 @@ typedef struct forward_kernels {
     spt_kernel_set *set;
     const spt_function *embedding, *norm, *norm_gather, *norm_add, *compact;
     const spt_function *translate, *adjust, *sample, *logprobs, *accept, *ngram;
+    /* A head's: rows to features, features to rows, norm in the residual. */
+    const spt_function *keep, *recall, *norm_wide;
     const spt_function *rotary[2]; /* [tree] */
     forward_attention attention[2][2]; /* [tree][window] */
 } forward_kernels;
@@ -77,8 +83,11 @@ struct spt_forward {
     CUdeviceptr buffer[SPT_FORWARD_BUFFERS];
     forward_kernels kernels;
     forward_layer *layers; /* (layers) */
-    forward_linear head;
+    forward_linear head, fc;
     CUdeviceptr embedding, output_norm;
+    const spt_forward *embeds; /* whose table of tokens it is; mostly itself */
+    const spt_forward *listener; /* the head that reads this one, or NULL */
+    int hears[SPT_TAPS_MAX]; /* a head's: layers of its target */
     int32_t *inputs; /* host side of the inputs */
     int32_t *choices; /* and of the choices */
     spt_logprob_row *logprobs; /* and of the log-probabilities */
@@ -176,6 +185,36 @@ spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
                           spt_error *err);
 void forward_choose_read(const spt_forward *f, const spt_forward_item *items,
                          int count, const forward_choosing *c);
+
+/* What a head hears of a pass of its target. */
+typedef struct forward_heard {
+    int layer, tokens;
+    CUdeviceptr residual; /* float (token, hidden), after the layer */
+    CUdeviceptr slots; /* int32 (token): their rows of features */
+    CUstream stream; /* the target's */
+} forward_heard;
+
+/* forward_head.c: makes features where the layer is the last that is read. */
+spt_status forward_hear(const spt_forward *head, const forward_heard *heard,
+                        spt_error *err);
+/* Rows of features to the residual, by an index; rows of the residual to
+   features, by an index each. */
+spt_status forward_recall(const spt_forward *head, CUdeviceptr rows, int count,
+                          spt_error *err);
+spt_status forward_keep(const spt_forward *head, CUdeviceptr from,
+                        CUdeviceptr to, int count, spt_error *err);
+/* Features of the head that reads this one, where there is one, as the KV of
+   their slots: a copy, a page without a text, an accepted path. */
+spt_status forward_copy_features(const spt_forward *f, spt_page_copy copy,
+                                 spt_error *err);
+spt_status forward_clear_features(const spt_forward *f, int page,
+                                  spt_error *err);
+spt_status forward_compact_features(const spt_forward *f,
+                                    const spt_kv_compact_args *kv,
+                                    spt_error *err);
+/* Checks that it fits, and reads its target from now on. */
+spt_status forward_attach(spt_forward *head, spt_forward *target,
+                          spt_error *err);
 
 /* What enqueues a pass. */
 typedef struct forward_work {

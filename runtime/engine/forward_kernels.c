@@ -179,17 +179,43 @@ static void want_linears(list *l, spt_forward *f)
     want_linear(l, f, &f->head, "fp32");
 }
 
-static void want_all(list *l, spt_forward *f)
+/* A head without a table of its own takes its target's kernel for it too. */
+static void want_embedding(list *l, spt_forward *f)
 {
     const spt_tensor *table =
         spt_model_tensor(f->model, SPT_ROLE_TOKEN_EMBED, 0);
     spt_config c = {0};
+    if (!table)
+        return;
     spt_config_set_string(&c, "weight",
                           spt_weight_format_of(table->type)->name);
     spt_config_set_bool(&c, "packed",
                         forward_table_packed(f->model, f->limits.dtype));
     request(l, "embedding", &c, (want){&f->kernels.embedding, NULL});
+}
+
+static void want_head(list *l, spt_forward *f)
+{
+    const char *half = spt_half_name(f->limits.dtype);
+    spt_config keep = {0}, recall = {0}, wide = {0};
+    if (!f->config->head.taps)
+        return;
+    spt_config_set_string(&keep, "out_type", half);
+    spt_config_set_string(&recall, "in_type", half);
+    spt_config_set_int(&wide, "width", f->config->hidden);
+    spt_config_set_string(&wide, "out_type", "fp32");
+    request(l, "gather", &keep, (want){&f->kernels.keep, NULL});
+    request(l, "gather", &recall, (want){&f->kernels.recall, NULL});
+    if (f->config->head.norm_residual)
+        request(l, "norm", &wide, (want){&f->kernels.norm_wide, NULL});
+    want_linear(l, f, &f->fc, "fp32");
+}
+
+static void want_all(list *l, spt_forward *f)
+{
+    want_embedding(l, f);
     want_norms(l, f);
+    want_head(l, f);
     for (int tree = 0; tree <= f->limits.trees; tree++) {
         want_rotary(l, f, tree);
         for (int window = 0; window < 2; window++)

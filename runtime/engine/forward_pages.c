@@ -36,6 +36,7 @@ spt_status spt_forward_copy_page(spt_forward *f, spt_page_copy copy,
                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
                        .dstDevice = page_at(f, copy.to),
                        .dstPitch = row_pitch(f)};
+    SPT_TRY(forward_copy_features(f, copy, err));
     return copy_rows(f, &c, "copy of a KV page", err);
 }
 
@@ -65,6 +66,7 @@ spt_status spt_forward_write_page(spt_forward *f, int page, const void *data,
                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
                        .dstDevice = page_at(f, page),
                        .dstPitch = row_pitch(f)};
+    SPT_TRY(forward_clear_features(f, page, err));
     return copy_rows(f, &c, "writing a KV page", err);
 }
 
@@ -108,6 +110,7 @@ spt_status spt_forward_compact(spt_forward *f, const spt_sequence *s,
         .head_dim = f->config->head_dim};
     SPT_TRY(spt_kv_compact_launch(f->driver, f->kernels.compact, &args, 1,
                                   f->config->layers, f->stream, err));
+    SPT_TRY(forward_compact_features(f, &args, err));
     return forward_check(f, f->driver->cuStreamSynchronize(f->stream),
                          "KV of an accepted path", err);
 }

@@ -27,6 +27,8 @@ typedef struct pass {
     int64_t max_kv;
     int max_tokens; /* of an item */
     CUdeviceptr ids, q_start, kv_len, pages, tree_bits, gather;
+    CUdeviceptr slots; /* where a head reads this: the tokens' slots */
+    CUdeviceptr reads, writes; /* a head's: rows of features */
     forward_choosing choosing;
     float *logits_to; /* the caller's */
 } pass;
@@ -73,14 +75,43 @@ static void write_item(const pass *p, int i, int token, int32_t *ids,
     }
 }
 
-/* The item's rows with logits; how many. */
-static int gather_rows(const pass *p, int i, const int32_t *q_start,
-                       int32_t *gather)
+/* Rows with logits: those that are drawn from on the device come first. */
+static void write_rows(pass *p, const int32_t *q_start, forward_writer *w)
 {
-    int rows = p->items[i].logits;
-    for (int j = 0; j < rows; j++)
-        gather[j] = q_start[i + 1] - rows + j;
-    return rows;
+    bool is_head = p->f->config->head.taps > 0;
+    int32_t *gather = forward_write_ints(w, p->logits, &p->gather);
+    int32_t *writes =
+        is_head ? forward_write_ints(w, p->logits, &p->writes) : NULL;
+    int row = 0;
+    for (int drawn = 1; drawn >= 0; drawn--)
+        for (int i = 0; i < p->count; i++) {
+            const spt_forward_item *item = &p->items[i];
+            int rows = !item->sample == !drawn ? item->logits : 0;
+            for (int j = 0; j < rows; j++, row++) {
+                gather[row] = q_start[i + 1] - rows + j;
+                if (is_head)
+                    writes[row] = item->writes[j];
+            }
+        }
+}
+
+/* Which rows of features the tokens read, or leave in the head. */
+static void write_features(pass *p, forward_writer *w)
+{
+    const spt_forward *f = p->f;
+    bool is_head = f->config->head.taps > 0;
+    if (!is_head && !f->listener)
+        return;
+    int32_t *out =
+        forward_write_ints(w, p->tokens, is_head ? &p->reads : &p->slots);
+    int size = f->limits.page_size;
+    for (int i = 0; i < p->count; i++) {
+        const spt_forward_item *item = &p->items[i];
+        const spt_sequence *s = item->sequence;
+        for (int j = 0, slot = s->n_kv; j < item->count; j++, slot++)
+            *out++ = is_head ? item->reads[j]
+                             : s->pages[slot / size] * size + slot % size;
+    }
 }
 
 static void write_inputs(pass *p)
@@ -91,10 +122,9 @@ static void write_inputs(pass *p)
     int32_t *q_start = forward_write_ints(&w, p->count + 1, &p->q_start);
     int32_t *kv_len = forward_write_ints(&w, p->count, &p->kv_len);
     int32_t *bits = forward_write_ints(&w, p->tokens, &p->tree_bits);
-    int32_t *gather = forward_write_ints(&w, p->logits, &p->gather);
     int32_t *pages =
         forward_write_ints(&w, p->count * p->page_stride, &p->pages);
-    int token = 0, row = 0;
+    int token = 0;
     for (int i = 0; i < p->count; i++) {
         const spt_forward_item *item = &p->items[i];
         const spt_sequence *s = item->sequence;
@@ -106,12 +136,8 @@ static void write_inputs(pass *p)
         token += item->count;
     }
     q_start[p->count] = token;
-    for (int i = 0; i < p->count; i++)
-        row +=
-            p->items[i].sample ? gather_rows(p, i, q_start, gather + row) : 0;
-    for (int i = 0; i < p->count; i++)
-        row +=
-            p->items[i].sample ? 0 : gather_rows(p, i, q_start, gather + row);
+    write_rows(p, q_start, &w);
+    write_features(p, &w);
     forward_choose_write(p->items, p->count, &w, &p->choosing);
     p->ints = w.at;
 }
@@ -128,31 +154,32 @@ static spt_status send_inputs(const pass *p, spt_error *err)
 
 static spt_status embed(const pass *p, spt_error *err)
 {
-    const spt_forward *f = p->f;
+    const spt_forward *f = p->f, *e = f->embeds;
     const spt_tensor *table =
-        spt_model_tensor(f->model, SPT_ROLE_TOKEN_EMBED, 0);
-    size_t stride = forward_table_packed(f->model, f->limits.dtype)
-                        ? spt_linear_panel_bytes(&f->head.shape)
+        spt_model_tensor(e->model, SPT_ROLE_TOKEN_EMBED, 0);
+    size_t stride = forward_table_packed(e->model, e->limits.dtype)
+                        ? spt_linear_panel_bytes(&e->head.shape)
                         : table->row_bytes;
     const spt_embedding_args args = {.ids = p->ids,
-                                     .table = f->embedding,
+                                     .table = e->embedding,
                                      .out = buffer(p, SPT_FORWARD_RESIDUAL),
                                      .table_stride = (int64_t)stride,
                                      .out_stride = f->config->hidden,
-                                     .vocabulary = f->config->vocab,
+                                     .vocabulary = table->rows,
                                      .width = f->config->hidden,
                                      .scale = (float)f->config->embed_scale};
-    return spt_embedding_launch(f->driver, f->kernels.embedding, &args,
+    return spt_embedding_launch(f->driver, e->kernels.embedding, &args,
                                 p->tokens, f->stream, err);
 }
 
-/* args without strides and eps, which are the same for all. */
+/* args without strides and eps, which are the same for most. */
 static spt_status norm(const pass *p, const spt_function *kernel,
                        spt_norm_args args, int rows, spt_error *err)
 {
     const spt_forward *f = p->f;
     int64_t hidden = f->config->hidden;
-    args.in_stride = args.out_stride = args.next_stride = hidden;
+    args.in_stride = args.next_stride = hidden;
+    args.out_stride = args.out_stride ? args.out_stride : hidden;
     args.eps = (float)f->config->norm_eps;
     return spt_norm_launch(f->driver, kernel, &args, rows, f->stream, err);
 }
@@ -165,6 +192,32 @@ static spt_status norm_residual(const pass *p, CUdeviceptr weight,
                                 .weight = weight,
                                 .out = buffer(p, SPT_FORWARD_NORMED)};
     return norm(p, p->f->kernels.norm, args, p->tokens, err);
+}
+
+/*
+ * What a head's attention reads, the norms of a token's embedding and of its
+ * features beside each other; its residual.
+ */
+static spt_status join_inputs(const pass *p, spt_error *err)
+{
+    const spt_forward *f = p->f;
+    const forward_layer *l = &f->layers[0];
+    CUdeviceptr residual = buffer(p, SPT_FORWARD_RESIDUAL);
+    uint64_t hidden = f->sizes.hidden;
+    spt_norm_args args = {.in = residual,
+                          .weight = l->attn_norm,
+                          .out = buffer(p, SPT_FORWARD_NORMED),
+                          .out_stride = (int64_t)f->sizes.in_width};
+    SPT_TRY(norm(p, f->kernels.norm, args, p->tokens, err));
+    SPT_TRY(forward_recall(f, p->reads, p->tokens, err));
+    args.weight = l->hidden_norm;
+    args.out += hidden * 2;
+    SPT_TRY(norm(p, f->kernels.norm, args, p->tokens, err));
+    args.out = residual;
+    args.out_stride = 0;
+    return f->config->head.norm_residual
+               ? norm(p, f->kernels.norm_wide, args, p->tokens, err)
+               : SPT_OK;
 }
 
 /* out of row stride `out_stride` numbers of `out_bytes` each. */
@@ -382,9 +435,17 @@ static spt_status ffn_sublayer(const pass *p, int layer, spt_error *err)
                         last ? head_norm : l[1].attn_norm, err);
 }
 
+/* What others see of the layer's rows. */
 static spt_status tap(const pass *p, int layer, spt_error *err)
 {
     const spt_forward *f = p->f;
+    const forward_heard heard = {.layer = layer,
+                                 .tokens = p->tokens,
+                                 .residual = buffer(p, SPT_FORWARD_RESIDUAL),
+                                 .slots = p->slots,
+                                 .stream = f->stream};
+    if (f->listener)
+        SPT_TRY(forward_hear(f->listener, &heard, err));
     size_t count = (size_t)p->tokens * (size_t)f->config->hidden;
     if (!f->tap)
         return SPT_OK;
@@ -422,6 +483,8 @@ static spt_status run_head(const pass *p, spt_error *err)
                                 .weight = f->output_norm,
                                 .out = final,
                                 .index = p->gather};
+    if (f->config->head.taps)
+        SPT_TRY(forward_keep(f, p->gather, p->writes, p->logits, err));
     SPT_TRY(norm(p, f->kernels.norm_gather, args, p->logits, err));
     SPT_TRY(linear(p, &f->head, final, (result){out, 0, f->config->vocab, 4},
                    p->logits, err));
@@ -435,7 +498,9 @@ static spt_status enqueue(void *user, spt_error *err)
     const spt_forward *f = p->f;
     SPT_TRY(send_inputs(p, err));
     SPT_TRY(embed(p, err));
-    SPT_TRY(norm_residual(p, f->layers[0].attn_norm, err));
+    SPT_TRY(f->config->head.taps
+                ? join_inputs(p, err)
+                : norm_residual(p, f->layers[0].attn_norm, err));
     for (int i = 0; i < f->config->layers; i++) {
         SPT_TRY(attention_sublayer(p, i, err));
         SPT_TRY(ffn_sublayer(p, i, err));

@@ -16,7 +16,7 @@ typedef struct packer {
     spt_dtype dtype;
     spt_forward *f; /* NULL: measuring */
     forward_layer *layers; /* to be filled; NULL: not asked for */
-    forward_linear *head;
+    forward_linear *head, *fc;
     uint64_t at; /* bytes placed */
     char *staging; /* what goes to the place next */
     size_t room;
@@ -191,6 +191,8 @@ static spt_status layer_norms(packer *p, int layer, forward_layer *l,
         SPT_TRY(vector(p, SPT_ROLE_Q_NORM, layer, &l->q_norm, err));
         SPT_TRY(vector(p, SPT_ROLE_K_NORM, layer, &l->k_norm, err));
     }
+    if (p->config->head.taps)
+        SPT_TRY(vector(p, SPT_ROLE_HIDDEN_NORM, layer, &l->hidden_norm, err));
     return SPT_OK;
 }
 
@@ -222,10 +224,11 @@ static spt_status embedding(packer *p, const forward_linear *head,
                             CUdeviceptr *address, spt_error *err)
 {
     const spt_tensor *t;
-    SPT_TRY(tensor_of(p, SPT_ROLE_TOKEN_EMBED, 0, &t, err));
+    bool borrowed = p->config->head.taps && !p->config->head.own_embed;
     *address = head->weights;
-    if (forward_table_packed(p->model, p->dtype))
+    if (borrowed || forward_table_packed(p->model, p->dtype))
         return SPT_OK;
+    SPT_TRY(tensor_of(p, SPT_ROLE_TOKEN_EMBED, 0, &t, err));
     *address = p->at;
     p->at += (t->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (!p->f)
@@ -237,21 +240,20 @@ static spt_status embedding(packer *p, const forward_linear *head,
 static spt_status walk(packer *p, spt_error *err)
 {
     forward_layer measured = {0};
-    forward_linear head = {0};
+    forward_linear head = {0}, fc = {0};
     CUdeviceptr table, norm;
-    if (p->config->head.taps)
-        return spt_fail(err, SPT_E_UNSUPPORTED,
-                        "model: %s drafts for another model, expected one "
-                        "that writes by itself",
-                        p->config->architecture);
     for (int i = 0; i < p->config->layers; i++)
         SPT_TRY(one_layer(p, i, p->layers ? &p->layers[i] : &measured, err));
     SPT_TRY(vector(p, SPT_ROLE_OUTPUT_NORM, 0, &norm, err));
     SPT_TRY(matrix(p, SPT_ROLE_OUTPUT, 0, &head, err));
     head.cap = (float)p->config->final_softcap;
     SPT_TRY(embedding(p, &head, &table, err));
+    if (p->config->head.taps)
+        SPT_TRY(matrix(p, SPT_ROLE_FC, 0, &fc, err));
     if (p->head)
         *p->head = head;
+    if (p->fc)
+        *p->fc = fc;
     if (p->f) {
         p->f->embedding = table;
         p->f->output_norm = norm;
@@ -275,7 +277,8 @@ spt_status forward_weights_shapes(spt_forward *f, spt_error *err)
                 .config = f->config,
                 .dtype = f->limits.dtype,
                 .layers = f->layers,
-                .head = &f->head};
+                .head = &f->head,
+                .fc = &f->fc};
     return walk(&p, err);
 }
 
@@ -286,7 +289,8 @@ spt_status forward_weights_load(spt_forward *f, spt_error *err)
                 .dtype = f->limits.dtype,
                 .f = f,
                 .layers = f->layers,
-                .head = &f->head};
+                .head = &f->head,
+                .fc = &f->fc};
     spt_status status = walk(&p, err);
     spt_free(p.staging);
     return status;

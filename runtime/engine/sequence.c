@@ -29,7 +29,7 @@ void spt_sequence_close(spt_sequence *s)
     release_pages(s, 0);
     spt_free(s->tokens);
     spt_free(s->pages);
-    *s = (spt_sequence){.pool = s->pool};
+    *s = (spt_sequence){.pool = s->pool, .alone = s->alone};
 }
 
 static spt_status token_room(spt_sequence *s, int count, spt_error *err)
@@ -49,6 +49,8 @@ static spt_status page_room(spt_sequence *s, int count, spt_error *err)
 /* Takes the published pages of the text where they reach further than n_kv. */
 static spt_status match_pages(spt_sequence *s, spt_error *err)
 {
+    if (s->alone)
+        return SPT_OK;
     SPT_TRY(page_room(s, pages_for(s, s->n_tokens), err));
     int *found = spt_calloc(s->page_room, sizeof *found);
     if (!found)
@@ -172,7 +174,7 @@ spt_status spt_sequence_reserve(spt_sequence *s, int count, spt_page_copy *copy,
 static void publish_full(spt_sequence *s)
 {
     int size = spt_pool_page_size(s->pool);
-    while ((s->n_published + 1) * size <= s->n_kv) {
+    while (!s->alone && (s->n_published + 1) * size <= s->n_kv) {
         int i = s->n_published++;
         s->pages[i] =
             spt_pool_publish(s->pool, s->pages[i], i ? s->pages[i - 1] : -1,

@@ -23,6 +23,7 @@ typedef struct spt_sequence {
     int n_pages;
     size_t page_room;
     int n_published; /* leading pages that others may find */
+    bool alone; /* neither looks for pages of others nor lets them find its */
 } spt_sequence;
 
 /* Page `to` must become a copy of page `from` before slots are written. */
@@ -31,6 +32,7 @@ typedef struct spt_page_copy {
 } spt_page_copy;
 
 void spt_sequence_open(spt_sequence *sequence, spt_pool *pool);
+/* alone stays what it is. */
 void spt_sequence_close(spt_sequence *sequence);
 
 /*

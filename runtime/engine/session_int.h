@@ -104,8 +104,10 @@ spt_status spt_engine_open_drafter(spt_engine *engine,
                                    const spt_forward_source *source,
                                    spt_error *err);
 spt_status spt_engine_estimate_drafter(const spt_engine_options *options,
-                                       int target_vocab, uint64_t *bytes,
+                                       const spt_model *target, uint64_t *bytes,
                                        spt_error *err);
+/* engine_open.c: what the options' passes may hold; defaults are filled in. */
+spt_forward_limits spt_engine_limits(const spt_engine_options *options);
 
 /* engine_times.c: the table of the options' file, if it fits; saves it. */
 spt_status spt_engine_open_times(spt_engine *engine, spt_error *err);

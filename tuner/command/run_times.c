@@ -55,6 +55,8 @@ static spt_status find_drafter(spt_run_times *t, const spt_engine_options *o,
         return SPT_OK;
     if (o->draft.method == SPT_DRAFT_MODEL)
         snprintf(name, sizeof name, "external:%s", o->draft.model);
+    if (o->draft.method == SPT_DRAFT_EAGLE3)
+        snprintf(name, sizeof name, "eagle3");
     return spt_drafter_make(spt_gen_root(t->gen), name, &t->target, &t->drafter,
                             err);
 }

@@ -1,0 +1,157 @@
+/*
+ * Heads of EAGLE-3 as drafters: the text is that without drafts, to the bit,
+ * whatever the way; some drafts are right, some wrong; pages that come from
+ * elsewhere bring their features; a head that does not fit is refused.
+ */
+#include "tiny_engine.h"
+#include "tiny_head.h"
+
+enum { PROMPT = 37, BATCH = 3, ANSWER = 20, MAX_LENGTH = 6 };
+
+static spt_error err;
+static tiny_answer expected[2][BATCH]; /* [temperature 0, 0.8] */
+
+static void make_prompt(int which, int32_t *tokens)
+{
+    for (int i = 0; i < PROMPT; i++)
+        tokens[i] = (i * (7 + which) + which * 31) % 11 + 40;
+}
+
+static spt_engine *open_engine(const tiny_model *t, const tiny_head *h,
+                               int branches)
+{
+    char path[64];
+    spt_engine_options o = {
+        .context = 96, .sessions = BATCH, .draft_length = MAX_LENGTH};
+    if (h) {
+        tiny_head_write(h, path);
+        o.draft = (spt_draft_options){
+            .method = SPT_DRAFT_EAGLE3, .model = path, .branches = branches};
+    }
+    spt_engine *e = tiny_open(t, &o);
+    if (h)
+        tiny_head_remove(path);
+    return e;
+}
+
+static spt_session *begin(spt_engine *e, int which, double temperature,
+                          int length, tiny_answer *answer)
+{
+    int32_t prompt[PROMPT];
+    spt_session *s = NULL;
+    const spt_session_options options = {
+        .draft_length = length,
+        .sampling = {.temperature = temperature, .seed = 5}};
+    const spt_answer_options o = {.max_tokens = ANSWER,
+                                  .ignore_end = true,
+                                  .event = tiny_event,
+                                  .user = answer};
+    make_prompt(which, prompt);
+    *answer = (tiny_answer){.n = 0};
+    CHECK(spt_session_open(e, &options, &s, &err) == SPT_OK &&
+              spt_session_sync(s, prompt, PROMPT, NULL, &err) == SPT_OK &&
+              spt_session_answer(s, &o, &err) == SPT_OK,
+          "a session begins");
+    return s;
+}
+
+/* All prompts side by side; adds up what was drafted. */
+static bool run_all(spt_engine *e, double temperature, int length,
+                    tiny_answer *answers, spt_session_stats *sum)
+{
+    spt_session *s[BATCH];
+    bool good = true, busy = true;
+    for (int i = 0; i < BATCH; i++)
+        s[i] = begin(e, i, temperature, length, &answers[i]);
+    while (good && busy) {
+        good = spt_engine_step(e, s, BATCH, &err) == SPT_OK;
+        busy = false;
+        for (int i = 0; i < BATCH; i++)
+            busy = busy || !spt_session_finish(s[i]);
+    }
+    if (!good)
+        printf("# %s\n", err.text);
+    for (int i = 0; i < BATCH; i++) {
+        spt_session_stats stats;
+        spt_session_statistics(s[i], &stats);
+        sum->draft_tokens += stats.draft_tokens;
+        sum->accepted_tokens += stats.accepted_tokens;
+        spt_session_close(s[i]);
+    }
+    return good;
+}
+
+static bool all_same(const tiny_answer *answers, const tiny_answer *want)
+{
+    bool same = true;
+    for (int i = 0; i < BATCH; i++)
+        same = same && tiny_same(&answers[i], &want[i]);
+    return same;
+}
+
+static void make_expected(const tiny_model *t)
+{
+    spt_session_stats none = {0};
+    spt_engine *e = open_engine(t, NULL, 1);
+    run_all(e, 0, -1, expected[0], &none);
+    run_all(e, 0.8, -1, expected[1], &none);
+    spt_engine_close(e);
+}
+
+/* What the answers have, so that a head is right now and then. */
+static int answered(int32_t *tokens)
+{
+    bool seen[1024] = {false};
+    int n = 0;
+    for (int i = 0; i < BATCH; i++)
+        for (size_t j = 0; j < expected[0][i].n; j++)
+            seen[expected[0][i].tokens[j]] = true;
+    for (int i = 0; i < 1024; i++)
+        if (seen[i])
+            tokens[n++] = i;
+    return n;
+}
+
+static void check_head(const tiny_model *t, const tiny_head *h, int branches,
+                       const char *name)
+{
+    tiny_answer answers[BATCH];
+    spt_session_stats stats = {0};
+    spt_engine *e = open_engine(t, h, branches);
+    for (int chunk = 7; chunk <= 64; chunk += 57)
+        for (int hot = 0; hot < 2; hot++) {
+            int length = chunk == 7 ? 1 : MAX_LENGTH - hot;
+            e->options.prefill_chunk = chunk;
+            CHECK(run_all(e, hot ? 0.8 : 0, length, answers, &stats) &&
+                      all_same(answers, expected[hot]),
+                  "%s, temperature %s, length %d, chunk %d: same bits", name,
+                  hot ? "0.8" : "0", length, chunk);
+        }
+    CHECK(stats.accepted_tokens > 0 &&
+              stats.accepted_tokens < stats.draft_tokens,
+          "%s: %d of %d drafts are right", name, (int)stats.accepted_tokens,
+          (int)stats.draft_tokens);
+    spt_engine_close(e);
+}
+
+static void test_heads(const tiny_model *t)
+{
+    int32_t tokens[1024];
+    tiny_head h = tiny_head_of(t);
+    h.layer.vocab = answered(tokens);
+    h.drafts = tokens;
+    check_head(t, &h, 1, "a chain");
+    h.own_embed = h.norm_residual = h.qk_norm = true;
+    h.taps = 1;
+    h.tap[0] = 1;
+    h.layer.hidden = 128;
+    check_head(t, &h, 2, "a tree, a narrower head of one tap");
+}
+
+int main(void)
+{
+    tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
+    make_expected(&t);
+    test_heads(&t);
+    return check_done();
+}
