@@ -12,6 +12,8 @@ refused "a model that is not there" 1 "/nonexistent.gguf" run -m /nonexistent.gg
 refused "no tokens to write" 2 "--predict: is 0" run -m x -p x -n 0
 refused "a draft model that is not named" 2 "--model-draft: is missing" \
     run -m x -p x --spec-type model
+refused "a head that is not named" 2 "--model-draft: is missing" \
+    run -m x -p x --speculative-config '{"method": "eagle3"}'
 refused "a drafter that does not exist" 2 "--spec-type: 'magic'" \
     run -m x -p x --spec-type magic
 refused "drafts that are too long" 2 "--draft-length" \
@@ -20,8 +22,8 @@ refused "broken JSON" 2 "--speculative-config:1:" \
     run -m x -p x --speculative-config '{"method": '
 refused "an unknown field of it" 2 "mehtod" \
     run -m x -p x --speculative-config '{"mehtod": "ngram"}'
-for method in eagle3 medusa mtp deepseek_mtp suffix dflash dspark custom_class; do
-    refused "vLLM's method $method is not run" 2 "expected none, ngram or model" \
+for method in medusa mtp deepseek_mtp suffix dflash dspark custom_class; do
+    refused "vLLM's method $method is not run" 2 "expected none, ngram, model" \
         run -m x -p x --speculative-config "{\"method\": \"$method\"}"
 done
 for field in '"draft_tensor_parallel_size": 2' '"parallel_drafting": true' \

@@ -144,9 +144,10 @@ static spt_status read_models(request *r, spt_error *err)
     spt_draft_method method = SPT_DRAFT_NGRAM;
     if (r->method)
         SPT_TRY(spt_run_method("--spec-type", r->method, &method, err));
-    if (r->method && !r->drafts.count != (method != SPT_DRAFT_MODEL))
+    if (r->method && !r->drafts.count != !spt_run_method_has_file(method))
         return spt_fail(err, SPT_E_USAGE,
-                        "--spec-type: model and --model-draft go together");
+                        "--spec-type: model or eagle3 and --model-draft go "
+                        "together");
     for (int i = 0; i < r->models.count; i++) {
         spt_dtype dtype;
         SPT_TRY(add_target(r, r->models.values[i], method, &dtype, err));
@@ -229,8 +230,9 @@ int spt_cmd_pack_make(int argc, char **argv)
          "the kernels that an engine takes for this model; may be given again",
          0, 0},
         {"model-draft", 0, SPT_OPTION_EACH, &r.drafts, "FILE",
-         "and those of this draft model, also -md; may be given again", 0, 0},
-        {"spec-type", 0, SPT_OPTION_TEXT, &r.method, "none|ngram|model",
+         "and those of this draft model or head, also -md; may be given again",
+         0, 0},
+        {"spec-type", 0, SPT_OPTION_TEXT, &r.method, "none|ngram|model|eagle3",
          "those for this kind of drafts alone (all kinds)", 0, 0},
         {"dtype", 0, SPT_OPTION_CHOICE, &r.dtype, "auto|bf16|fp16",
          "type of a model's activations and KV (auto: as an engine takes it)",

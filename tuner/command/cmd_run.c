@@ -85,8 +85,7 @@ static void print_marked(const spt_event *e)
    first step that could have drafts: neither says how fast tokens come. */
 static void count_step(run *r, size_t tokens)
 {
-    spt_draft_method method = r->options.engine.draft.method;
-    bool by_model = method == SPT_DRAFT_MODEL || method == SPT_DRAFT_EAGLE3;
+    bool by_model = spt_run_method_has_file(r->options.engine.draft.method);
     r->tokens_written += tokens;
     if (++r->steps == 1)
         r->first_s = now() - r->started;

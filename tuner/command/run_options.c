@@ -15,10 +15,11 @@ static spt_status set_draft(spt_run_options *o, spt_error *err)
         SPT_TRY(spt_run_method("--spec-type", o->method, &draft->method, err));
     if (o->speculative)
         SPT_TRY(spt_run_speculative(o, o->speculative, err));
-    if (draft->method == SPT_DRAFT_MODEL && !draft->model)
-        return spt_fail(err, SPT_E_USAGE,
-                        "--model-draft: is missing, expected the draft model's "
-                        "file");
+    if (spt_run_method_has_file(draft->method) && !draft->model)
+        return spt_fail(
+            err, SPT_E_USAGE, "--model-draft: is missing, expected the %s",
+            draft->method == SPT_DRAFT_EAGLE3 ? "head's folder"
+                                              : "draft model's file");
     if (o->min_match && o->max_match && o->min_match > o->max_match)
         return spt_fail(err, SPT_E_USAGE,
                         "--ngram-min: %d, expected at most --ngram-max, %d",
@@ -156,7 +157,7 @@ static size_t text_rows(spt_run_options *o, spt_option *to, size_t n)
 static size_t draft_rows(spt_run_options *o, spt_option *to, size_t n)
 {
     const spt_option rows[] = {
-        {"spec-type", 0, SPT_OPTION_TEXT, &o->method, "none|ngram|model",
+        {"spec-type", 0, SPT_OPTION_TEXT, &o->method, "none|ngram|model|eagle3",
          "what drafts (none; model with --model-draft)", 0, 0},
         {"model-draft", 0, SPT_OPTION_TEXT, &o->engine.draft.model, "FILE",
          "draft model, also -md", 0, 0},

@@ -43,6 +43,8 @@ int spt_serve_options_read(spt_run_options *options, const spt_option *own,
    the error names. */
 spt_status spt_run_method(const char *where, const char *name,
                           spt_draft_method *method, spt_error *err);
+/* Whether it drafts with what --model-draft names. */
+bool spt_run_method_has_file(spt_draft_method method);
 
 /* What vLLM's JSON says, into engine and draft length; SPT_E_USAGE. */
 spt_status spt_run_speculative(spt_run_options *options, const char *json,

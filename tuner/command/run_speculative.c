@@ -37,9 +37,14 @@ spt_status spt_run_method(const char *where, const char *name,
             return SPT_OK;
         }
     return spt_fail(err, SPT_E_USAGE,
-                    "%s: '%.40s' is not run here, expected none, ngram or "
-                    "model (draft_model)",
+                    "%s: '%.40s' is not run here, expected none, ngram, "
+                    "model (draft_model) or eagle3",
                     where, name);
+}
+
+bool spt_run_method_has_file(spt_draft_method method)
+{
+    return method == SPT_DRAFT_MODEL || method == SPT_DRAFT_EAGLE3;
 }
 
 static const field *find_field(const char *name)
