@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine_args.h"
-#include "ptx_rows.h"
+#include "ptx_live.h"
 #include "taint_int.h"
 
 static void use_operand(sim_warp *w, const ptx_operand *operand, uint32_t exec,
@@ -16,16 +16,6 @@ static void use_operand(sim_warp *w, const ptx_operand *operand, uint32_t exec,
     for (uint32_t i = 0; i < elements(operand); i++)
         sim_taint_use(w, sim_taint_find(w, sim_taint_register(w, operand, i)),
                       exec, src);
-}
-
-/* How many operands, from the first on, are results. */
-static int results_of(const ptx_insn *src)
-{
-    char role = ptx_op_row((ptx_op)src->op)->forms[0].operands[0].role;
-    if (!strchr("dvx", role) || !src->n_operands ||
-        src->operands[0].kind == PTX_ADDRESS)
-        return 0;
-    return 1 + src->operands[0].pair;
 }
 
 /* ---- what instructions do ---- */
@@ -62,7 +52,7 @@ static void compute(sim_warp *w, const sim_insn *in, uint32_t exec)
     const ptx_insn *src = in->src;
     const uint16_t *from[SIM_TAINT_OPERANDS] = {0};
     shadow *sources[SIM_TAINT_OPERANDS] = {0}, result = {0};
-    int first = results_of(src);
+    int first = ptx_live_results(src);
     uint32_t lanes = 0;
     for (int i = 0; i < src->n_operands - first && i < SIM_TAINT_OPERANDS;
          i++) {
@@ -158,7 +148,7 @@ static void shuffle(sim_warp *w, const sim_insn *in, uint32_t exec)
 {
     const ptx_insn *src = in->src;
     sim_taint *t = w->taint;
-    int value = results_of(src);
+    int value = ptx_live_results(src);
     for (int i = value + 1; i < src->n_operands; i++)
         use_operand(w, &src->operands[i], exec, src);
     const shadow *s =
@@ -221,7 +211,7 @@ static void look(sim_warp *w, const sim_insn *in, uint32_t exec)
         shuffle(w, in, exec);
         return;
     }
-    int first = results_of(src);
+    int first = ptx_live_results(src);
     for (int i = first; i < src->n_operands; i++)
         if (src->op != PTX_OP_CALL || i != 1)
             use_operand(w, &src->operands[i], exec, src);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "decode_int.h"
+#include "ptx_live.h"
 
 static spt_status out_of_memory(sim_decoder *d)
 {
@@ -99,6 +100,10 @@ static int member_operand(const ptx_insn *src)
     case PTX_OP_WMMA_LOAD_C:
     case PTX_OP_WMMA_STORE_D:
     case PTX_OP_WMMA_MMA:
+    case PTX_OP_WGMMA_FENCE:
+    case PTX_OP_WGMMA_COMMIT_GROUP:
+    case PTX_OP_WGMMA_WAIT_GROUP:
+    case PTX_OP_WGMMA_MMA_ASYNC:
         return 255;
     default:
         return 0;
@@ -192,13 +197,49 @@ static bool is_comparison(const ptx_insn *src)
             (src->n_operands > 3 || src->operands[0].pair));
 }
 
+/* wgmma works on registers while other instructions run: with checks those
+   that name one of them are looked at. */
+static bool touches(const sim_decoder *d, const ptx_insn *src)
+{
+    if (!d->matrix || src->op == PTX_OP_WGMMA_MMA_ASYNC)
+        return false;
+    for (int i = 0; i < src->n_operands; i++) {
+        uint32_t at = 0, reg;
+        while (ptx_live_next(d->func, &src->operands[i], &at, &reg))
+            if (d->matrix[reg])
+                return true;
+    }
+    return false;
+}
+
+static bool note_matrix(sim_decoder *d)
+{
+    for (uint32_t i = 0; d->program->checks && i < d->func->n_insns; i++) {
+        const ptx_insn *src = &d->func->insns[i];
+        if (src->op != PTX_OP_WGMMA_MMA_ASYNC)
+            continue;
+        if (!d->matrix)
+            d->matrix = spt_calloc(d->func->n_regs, sizeof *d->matrix);
+        for (int k = 0; d->matrix && k < 2; k++) {
+            uint32_t at = 0, reg;
+            while (src->operands[k].kind == PTX_VECTOR &&
+                   ptx_live_next(d->func, &src->operands[k], &at, &reg))
+                d->matrix[reg] = true;
+        }
+        if (!d->matrix)
+            return false;
+    }
+    return true;
+}
+
 /* Adds the handler of one instruction, without its guard. */
 static spt_status add_body(sim_decoder *d, const ptx_insn *src)
 {
     sim_handler full = NULL, masked = NULL;
     uint64_t bits = 0;
     const sim_args *args = sim_decode_args(d, src);
-    if (!args)
+    if (!args || (touches(d, src) &&
+                  !sim_decode_add(d, sim_flow_touch, sim_flow_touch, src)))
         return out_of_memory(d);
     if (is_comparison(src))
         return add_comparison(d, src, args);
@@ -431,6 +472,8 @@ static spt_status decode(sim_decoder *d)
         return out_of_memory(d);
     code->registers_bytes = d->top;
     note_calls(d);
+    if (!note_matrix(d))
+        return out_of_memory(d);
     for (uint32_t i = 0; i < func->n_blocks; i++)
         SPT_TRY(add_block(d, i));
     return finish(d);
@@ -453,6 +496,7 @@ spt_status sim_decode_function(sim_program *program, uint32_t index,
     spt_status status = decode(&d);
     spt_free(d.slots);
     spt_free(d.starts);
+    spt_free(d.matrix);
     spt_buf_free(&d.insns);
     spt_buf_free(&d.temps);
     spt_buf_free(&d.constants);

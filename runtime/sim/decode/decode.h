@@ -120,7 +120,7 @@ extern const sim_handler sim_flow_header, sim_flow_next, sim_flow_guard,
     sim_flow_unguard, sim_flow_op, sim_flow_bra, sim_flow_brx, sim_flow_call,
     sim_flow_ret, sim_flow_exit, sim_flow_trap, sim_flow_barrier,
     sim_flow_warp_sync, sim_flow_sync, sim_flow_sync_full, sim_flow_nop,
-    sim_flow_special, sim_flow_nanosleep, sim_flow_cluster;
+    sim_flow_special, sim_flow_nanosleep, sim_flow_cluster, sim_flow_touch;
 
 /* engine_special.c: whether a special register changes while a warp runs. */
 bool sim_special_of_clock(uint32_t special);

@@ -14,6 +14,7 @@ typedef struct sim_decoder {
     uint32_t used_temps; /* by the present instruction */
     spt_buf insns; /* sim_insn; branches hold indices until the end */
     spt_buf constants, filled, callees;
+    bool *matrix; /* (register): wgmma works on it; NULL: none, or no checks */
     uint32_t *starts; /* per PTX instruction: index of header + 1 */
     spt_error *err;
 } sim_decoder;

@@ -56,14 +56,27 @@ static void reach_named(ranges *r, const ptx_func *func, uint32_t insn)
         reach(r, (uint32_t)src->guard, insn);
 }
 
+/* wgmma writes its results some time until a wait: none shares their slots. */
+static void reach_results(ranges *r, const ptx_func *func, uint32_t insn)
+{
+    uint32_t at = 0, reg;
+    while (ptx_live_next(func, &func->insns[insn].operands[0], &at, &reg)) {
+        reach(r, reg, 0);
+        reach(r, reg, func->n_insns - 1);
+    }
+}
+
 static void find_ranges(ranges *r, ptx_live *live)
 {
     const ptx_func *func = live->func;
     memset(r->first, 0xff, func->n_regs * sizeof *r->first);
     for (uint32_t b = 0; b < func->n_blocks; b++) {
         const ptx_block *block = &func->blocks[b];
-        for (uint32_t i = block->first; i <= block->last; i++)
+        for (uint32_t i = block->first; i <= block->last; i++) {
             reach_named(r, func, i);
+            if (func->insns[i].op == PTX_OP_WGMMA_MMA_ASYNC)
+                reach_results(r, func, i);
+        }
         reach_set(r, live->in + b * live->words, live->words, block->first);
         ptx_live_behind(live, b);
         reach_set(r, live->now, live->words, block->last);

@@ -92,6 +92,8 @@ ptx_type sim_operand_type(const ptx_insn *insn, int at)
     case PTX_OP_MMA_SP:
     case PTX_OP_WMMA_MMA:
         return first == PTX_F64 && at != 2 ? PTX_F64 : PTX_B32;
+    case PTX_OP_WGMMA_MMA_ASYNC:
+        return at == 3 ? PTX_PRED : PTX_B32;
     case PTX_OP_MAPA:
         return at == 2 ? PTX_B32 : first;
     case PTX_OP_GETCTARANK:
@@ -129,6 +131,8 @@ bool sim_is_special(const ptx_insn *src)
 uint64_t sim_flops_of(const ptx_insn *src)
 {
     unsigned m, n, k;
+    if (src->op == PTX_OP_WGMMA_MMA_ASYNC) /* a warp has 16 of the 64 rows */
+        return 2ull * 16 * src->columns * src->depth;
     if (src->op != PTX_OP_MMA && src->op != PTX_OP_MMA_SP &&
         src->op != PTX_OP_WMMA_MMA)
         return 0;

@@ -207,7 +207,7 @@ static void op_movmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
     put(SIM_U32(args->arg[args->first[0]].slot), out, exec);
 }
 
-static int element_of(unsigned type)
+int sim_mma_element_of(unsigned type)
 {
     switch (type) {
 #define ELEMENT(name, bits, is_float) \
@@ -244,7 +244,8 @@ static bool describe(const ptx_insn *insn, sim_mma *mma)
             mma->m = shapes[i].m;
             mma->k = (uint8_t)(shapes[i].k - 1);
         }
-    int a = element_of(insn->types[1]), b = element_of(insn->types[2]);
+    int a = sim_mma_element_of(insn->types[1]);
+    int b = sim_mma_element_of(insn->types[2]);
     if (!mma->m || a < 0 || b < 0 || ptx_has(insn, PTX_MOD_BLOCK_SCALE))
         return false;
     mma->a = (uint8_t)a;

@@ -51,6 +51,9 @@ typedef struct sim_mma {
 typedef void sim_mma_function(const sim_mma *mma, void *const *d,
                               const void *const *a, const void *const *b,
                               const void *const *c);
+/* The element of a ptx_type, or -1. In access_matrix.c. */
+int sim_mma_element_of(unsigned type);
+
 sim_mma_function sim_mma_plain, sim_mma_avx2, sim_mma_avx512;
 
 #endif

@@ -55,6 +55,7 @@ typedef struct sim_cta_memory {
 typedef struct sim_warp_memory {
     uint64_t *local_bits; /* per byte of w->local; NULL without checks */
     struct sim_async *async;
+    struct sim_wgmma *wgmma; /* NULL until one is met */
 } sim_warp_memory;
 
 static inline sim_cta_memory *sim_cta_memory_of(const sim_warp *w)
@@ -134,6 +135,11 @@ sim_op sim_matrix_op(const ptx_insn *insn, bool checks);
 sim_op sim_wmma_op(const ptx_insn *insn, bool checks);
 /* mma forms that the matrix unit's fast code does not know. */
 sim_op sim_mma_op(const ptx_insn *insn);
+sim_op sim_wgmma_op(const ptx_insn *insn, bool checks);
+/* A CTA's begin and end, for one warp; frees. */
+void sim_wgmma_begin(sim_warp *w);
+void sim_wgmma_end(sim_warp *w);
+void sim_wgmma_delete(struct sim_wgmma *wgmma);
 sim_op sim_bulk_op(const ptx_insn *insn);
 sim_op sim_cluster_op(const ptx_insn *insn);
 sim_op sim_async_op(const ptx_insn *insn, bool checks);

@@ -55,6 +55,7 @@ void sim_memory_cta_close(sim_cta *cta)
         if (!of_warp)
             continue;
         sim_async_delete(of_warp->async);
+        sim_wgmma_delete(of_warp->wgmma);
         spt_free(of_warp->local_bits);
         spt_free(of_warp);
         cta->warps[i].memory = NULL;
@@ -82,6 +83,7 @@ void sim_memory_cta_begin(sim_cta *cta)
     for (uint32_t i = 0; i < cta->n_warps; i++) {
         sim_warp_memory *of_warp = cta->warps[i].memory;
         sim_async_begin(of_warp->async);
+        sim_wgmma_begin(&cta->warps[i]);
         if (local)
             memset(cta->warps[i].local, SIM_POISON, local);
         if (of_warp->local_bits)
@@ -99,6 +101,8 @@ void sim_memory_cta_end(sim_cta *cta)
 {
     for (uint32_t i = 0; i < cta->n_warps; i++)
         sim_async_end(&cta->warps[i]);
+    for (uint32_t i = 0; i < cta->n_warps; i++)
+        sim_wgmma_end(&cta->warps[i]);
 }
 
 void sim_memory_barrier(sim_cta *cta)
@@ -125,8 +129,8 @@ sim_op sim_memory_op(const ptx_insn *insn, bool checks)
     if (cluster)
         return cluster;
     static sim_op (*const tables[])(const ptx_insn *, bool) = {
-        sim_access_op, sim_atom_op,  sim_matrix_op,
-        sim_wmma_op,   sim_async_op, sim_mbarrier_op,
+        sim_access_op, sim_atom_op,     sim_matrix_op, sim_wmma_op,
+        sim_async_op,  sim_mbarrier_op, sim_wgmma_op,
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         sim_op op = tables[i](insn, checks);

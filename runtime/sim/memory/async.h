@@ -95,8 +95,8 @@ void sim_mbarrier_complete(sim_warp *w, const sim_insn *in, unsigned lane,
 /*
  * For async_tensor.c and async_value.c. The shared side lies in a CTA's memory,
  * or a report; gives a load its target by the addresses of destination and
- * mbarrier, false with a report; issues a load to all blocks of a mask; issues a
- * copy whose sides are sound; one place of it, found and checked as the
+ * mbarrier, false with a report; issues a load to all blocks of a mask; issues
+ * a copy whose sides are sound; one place of it, found and checked as the
  * thread's own access; bytes of a load that stand in shared memory now;
  * counting.
  */

@@ -133,6 +133,7 @@ typedef struct ptx_insn {
     uint8_t space; /* ptx_space, of memory instructions: the first one */
     uint8_t space2; /* the second one, of copies: cp.async.shared.global */
     uint8_t vector; /* 1, 2, 4, 8 for .v2 .v4 .v8 */
+    uint16_t columns, depth; /* n and k of wgmma's shape */
     uint8_t guard_negated;
     int32_t guard; /* predicate register, or -1 */
     uint32_t unused_bytes; /* of a load: a bit per byte that

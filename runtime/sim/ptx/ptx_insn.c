@@ -99,6 +99,8 @@ static spt_status add_suffix(ptx_parser *parser, const ptx_row *row,
             return add_mod(parser, word.id);
         break;
     default:
+        if (ptx_wgmma_shape(insn, text, length))
+            return SPT_OK;
         break;
     }
     int shown = length < 80 ? (int)length : 80;

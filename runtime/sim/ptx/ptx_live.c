@@ -30,10 +30,21 @@ bool ptx_live_next(const ptx_func *func, const ptx_operand *operand,
     return false;
 }
 
+int ptx_live_results(const ptx_insn *insn)
+{
+    char role = ptx_op_row((ptx_op)insn->op)->forms[0].operands[0].role;
+    if (!strchr("dvx", role) || !insn->n_operands ||
+        insn->operands[0].kind == PTX_ADDRESS)
+        return 0;
+    return 1 + insn->operands[0].pair;
+}
+
 /* The first operand's registers get new values, all lanes and all bits. */
 static bool writes_first(const ptx_insn *insn)
 {
     const ptx_row *row = ptx_op_row((ptx_op)insn->op);
+    if (insn->op == PTX_OP_WGMMA_MMA_ASYNC) /* it adds to them, later */
+        return false;
     if (!insn->n_operands || insn->guard >= 0 || !row->n_forms ||
         insn->operands[0].kind == PTX_ADDRESS || insn->operands[0].select)
         return false;

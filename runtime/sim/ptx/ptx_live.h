@@ -29,4 +29,7 @@ void ptx_live_step(ptx_live *live, const ptx_insn *insn);
 bool ptx_live_next(const ptx_func *func, const ptx_operand *operand,
                    uint32_t *at, uint32_t *reg);
 
+/* How many operands, from the first on, are results. */
+int ptx_live_results(const ptx_insn *insn);
+
 #endif

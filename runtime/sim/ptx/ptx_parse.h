@@ -179,6 +179,12 @@ uint32_t ptx_fragment_count(const ptx_insn *insn, int operand);
 /* Bytes of each. */
 uint32_t ptx_fragment_bytes(const ptx_insn *insn, int operand);
 
+/* ptx_wgmma.c: takes a suffix that is a shape, like m64n8k16; its rules;
+   registers of its vectors, 0 for other operands and instructions. */
+bool ptx_wgmma_shape(ptx_insn *insn, const char *text, uint32_t length);
+spt_status ptx_check_wgmma(ptx_parser *parser);
+uint32_t ptx_wgmma_registers(const ptx_insn *insn, int operand);
+
 /* ptx_tensor.c: the rules of copies of tensors. */
 spt_status ptx_check_tensor(ptx_parser *parser);
 

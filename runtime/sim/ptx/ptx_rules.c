@@ -448,6 +448,11 @@ static spt_status check_own(ptx_parser *parser)
     case PTX_OP_CP_ASYNC_BULK_TENSOR:
     case PTX_OP_CP_REDUCE_ASYNC_BULK_TENSOR:
         return ptx_check_tensor(parser);
+    case PTX_OP_WGMMA_FENCE:
+    case PTX_OP_WGMMA_COMMIT_GROUP:
+    case PTX_OP_WGMMA_WAIT_GROUP:
+    case PTX_OP_WGMMA_MMA_ASYNC:
+        return ptx_check_wgmma(parser);
     case PTX_OP_ALLOCA:
         return check_alloca(parser);
     case PTX_OP_SLCT:
@@ -562,6 +567,8 @@ uint32_t ptx_fragment_count(const ptx_insn *insn, int operand)
         return matrix_rows(insn);
     if (insn->op == PTX_OP_CVT)
         return 4;
+    if (insn->op == PTX_OP_WGMMA_MMA_ASYNC)
+        return ptx_wgmma_registers(insn, operand);
     char matrix = matrix_of(insn, operand, &type);
     return matrix ? fragment(insn, matrix, type, &bytes)
                   : ptx_tensor_rank(insn);
@@ -574,6 +581,8 @@ uint32_t ptx_fragment_bytes(const ptx_insn *insn, int operand)
     char matrix = matrix_of(insn, operand, &type);
     if (matrix)
         fragment(insn, matrix, type, &bytes);
+    else if (ptx_wgmma_registers(insn, operand))
+        bytes = 4;
     else if (insn->op == PTX_OP_MMA)
         bytes = 2; /* {byte-id, thread-id} of block scales */
     return bytes;

@@ -323,6 +323,8 @@ void sim_memory_cta_begin(sim_cta *cta);
 void sim_memory_cta_end(sim_cta *cta);
 /* cta->synced[warp] lanes have met at a barrier. */
 void sim_memory_barrier(sim_cta *cta);
+/* in names a register that wgmma works on; with checks only. */
+void sim_wgmma_touch(const sim_insn *in, sim_warp *w);
 /* barrier.cluster: a warp comes, all have come, a warp goes on. */
 void sim_memory_cluster_release(sim_warp *w);
 void sim_memory_cluster_over(sim_cta *cta);

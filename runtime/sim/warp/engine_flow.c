@@ -406,3 +406,11 @@ HANDLER(cluster)
     return sim_go(in + 1, w, regs, exec);
 }
 EXPORT(cluster);
+
+/* Before an instruction that names a register which wgmma works on. */
+HANDLER(touch)
+{
+    sim_wgmma_touch(in, w);
+    return sim_go(in + 1, w, regs, exec);
+}
+EXPORT(touch);
