@@ -156,17 +156,6 @@ static const tensor_case cases[] = {
      0,
      false,
      {1, 1, 4, -1}},
-    {"5d",
-     CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
-     8,
-     5,
-     {4, 5, 3, 4, 3},
-     0,
-     {4, 2, 3, 2, 2},
-     ONES,
-     0,
-     false,
-     {1, 2, 0, 1, 2}},
     {"5d, 128-byte swizzle",
      CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
      4,
@@ -574,6 +563,15 @@ static void test_reports(void)
     CHECK(reported(SPT_SIM_MISALIGNED, "a multiple of 128 bytes"),
           "a box at a place that is no multiple of 128");
     renew();
+    spt_buf_free(&text);
+    spt_buf_printf(&text, "%s@%%x0 st.shared.b32 [sh+60], 7;\n", head);
+    spt_buf_puts(&text,
+                 "@%x0 cp.async.bulk.tensor.1d.global.shared::cta.bulk_group "
+                 "[%d0, {%r0}], [%r5];\nret;\n}\n");
+    encode(&cases[0], &map);
+    launch(text.data, &map, cases[0].at, 256);
+    CHECK(reported(SPT_SIM_PROXY_FENCE, "warp 0 wrote at PTX line 24"),
+          "a store of what was written without a proxy fence");
     spt_buf_free(&text);
 }
 

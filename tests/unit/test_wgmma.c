@@ -383,6 +383,15 @@ static void test_report(const char *before, const char *behind,
 #define COMMIT "wgmma.commit_group.sync.aligned;\n"
 #define WAIT COMMIT "wgmma.wait_group.sync.aligned 0;\n"
 
+static void renew(void)
+{
+    run.drv.cuDevicePrimaryCtxRelease(0);
+    run.drv.cuDevicePrimaryCtxRetain(&run.context, 0);
+    run.drv.cuCtxSetCurrent(run.context);
+    run.drv.cuMemAlloc(&memory, sizeof image);
+    run.drv.cuMemAlloc(&result, sizeof out);
+}
+
 static void test_reports(void)
 {
     test_report("", WAIT, "no wgmma.fence behind a register's last write",
@@ -407,11 +416,10 @@ static void test_reports(void)
                 "lanes have different descriptors", "different descriptors");
     test_report(FENCE "or.b64 %da, %da, 0x3fff;\n", WAIT,
                 "shared access out of bounds", "a matrix out of bounds");
-    run.drv.cuDevicePrimaryCtxRelease(0);
-    run.drv.cuDevicePrimaryCtxRetain(&run.context, 0);
-    run.drv.cuCtxSetCurrent(run.context);
-    run.drv.cuMemAlloc(&memory, sizeof image);
-    run.drv.cuMemAlloc(&result, sizeof out);
+    renew();
+    test_report("setp.eq.u32 %x1, %r1, 0;\n"
+                "@%x1 st.shared.b32 [sh+32], %r1;\nbar.sync 0;\n" FENCE,
+                WAIT, "missing proxy fence", "a store without a proxy fence");
 }
 
 /* Shared memory that is overwritten before the wait shows in D; a chain of two

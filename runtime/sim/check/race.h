@@ -59,4 +59,17 @@ void sim_race_release(sim_race *race, uint32_t warp, uint32_t *clock);
 void sim_race_acquire(sim_race *race, uint32_t warp, const uint32_t *clock);
 uint32_t *sim_race_atomics(sim_race *race);
 
+/*
+ * The async proxy (bulk stores, wgmma) sees what threads wrote to shared memory
+ * behind a fence.proxy.async: that some thread of the CTA made one since is
+ * enough here. The second says whether bytes at a shared offset lack one, and
+ * who wrote them; insn: of this launch's kernel.
+ */
+void sim_race_proxy_fence(sim_race *race);
+bool sim_race_unfenced(const sim_race *race, const sim_launch *launch,
+                       uint32_t at, uint32_t bytes, sim_race_other *other);
+/* Reports what the async proxy reads without a fence, at in by a lane. */
+void sim_race_proxy_read(sim_warp *w, const sim_insn *in, unsigned lane,
+                         uint32_t at, uint32_t bytes);
+
 #endif

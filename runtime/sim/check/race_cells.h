@@ -30,6 +30,7 @@ struct sim_race {
     uint32_t *joined; /* (warp) */
     uint32_t *atomics;
     uint32_t *last; /* (warp): epoch of the last access */
+    uint32_t *fenced; /* (warp): up to which epoch for the async proxy */
     bool *touched; /* (warp) in its present epoch */
     uint64_t *cell; /* (cells): read's word above, write's word below */
     race_mark *marks[RACE_LEVELS]; /* (warp, kind, unit); NULL until used */

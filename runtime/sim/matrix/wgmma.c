@@ -16,6 +16,7 @@
 #include "decode.h"
 #include "lanes_mma.h"
 #include "ptx_live.h"
+#include "race.h"
 
 enum { REGISTER = SIM_LANES * 4, ROWS = 16, GROUP_WARPS = 4 };
 
@@ -135,6 +136,20 @@ static void transpose(uint8_t *block)
     memcpy(block, out, sizeof out);
 }
 
+/* What threads wrote to a matrix needs a fence for wgmma to see it. */
+static void check_proxy(sim_warp *w, const wgmma_op *op, const matrix *m,
+                        uint32_t first, uint32_t lines)
+{
+    uint32_t size = w->cta->shared_bytes;
+    for (uint32_t i = 0; i < 2 * lines; i++) {
+        uint32_t line = first + i / 2;
+        uint32_t at = m->across ? chunk_at(m, i % 16, first / 8 + i / 16)
+                                : chunk_at(m, line, i % 2);
+        if (at >= w->launch->shared_base && at + 16 <= size)
+            sim_race_proxy_read(w, op->in, 0, at, 16);
+    }
+}
+
 /* The two registers of eight rows or columns, from first on, one for each half
    of k; two such pairs at once. */
 static void fetch(sim_warp *w, const wgmma_op *op, const matrix *m,
@@ -175,6 +190,17 @@ static bool has_registers(const ptx_insn *src)
     return src->operands[1].kind == PTX_VECTOR;
 }
 
+static matrix matrix_a(const wgmma_op *op)
+{
+    return matrix_of(op->a, constant(op->in, 6) == 1);
+}
+
+static matrix matrix_b(const wgmma_op *op)
+{
+    int last = has_registers(op->in->src) ? 6 : 7;
+    return matrix_of(op->b, constant(op->in, last) == 1);
+}
+
 /* Flips the signs of all elements when a scale is -1. */
 static void negate(uint8_t *bytes, size_t n, unsigned type, int32_t scale)
 {
@@ -190,7 +216,7 @@ static void load_a(sim_warp *w, const wgmma_op *op, uint8_t (*to)[REGISTER])
     if (has_registers(src)) {
         memcpy(to, op->held, 4 * REGISTER);
     } else {
-        matrix m = matrix_of(op->a, constant(op->in, 6) == 1);
+        matrix m = matrix_a(op);
         fetch(w, op, &m, w->index % GROUP_WARPS * ROWS, 2, pairs);
         memcpy(to[0], pairs[0], REGISTER);
         memcpy(to[1], pairs[2], REGISTER);
@@ -248,8 +274,7 @@ static void perform(sim_warp *w, const wgmma_op *op)
     uint8_t a[4][REGISTER] __attribute__((aligned(64)));
     uint8_t b[4][REGISTER] __attribute__((aligned(64)));
     sim_mma mma = describe(src);
-    matrix m =
-        matrix_of(op->b, constant(op->in, has_registers(src) ? 6 : 7) == 1);
+    matrix m = matrix_b(op);
     uint32_t each = mma.d_half ? 2 : 4;
     load_a(w, op, a);
     for (uint32_t n = 0; n < src->columns && !w->cta->fault; n += 16) {
@@ -420,8 +445,13 @@ static void op_mma_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
         state->ops = more;
         state->room = room;
     }
-    state->ops[state->count] = issue(in, w, regs);
-    state->ops[state->count++].group = state->committed;
+    wgmma_op *op = &state->ops[state->count++];
+    *op = issue(in, w, regs);
+    op->group = state->committed;
+    matrix a = matrix_a(op), b = matrix_b(op);
+    if (!has_registers(in->src))
+        check_proxy(w, op, &a, w->index % GROUP_WARPS * ROWS, ROWS);
+    check_proxy(w, op, &b, 0, in->src->columns);
 }
 
 static void op_fence(const sim_insn *in, sim_warp *w, uint8_t *regs,

@@ -248,10 +248,13 @@ static void op_nothing(const sim_insn *in, sim_warp *w, uint8_t *regs,
 static void op_fence(const sim_insn *in, sim_warp *w, uint8_t *regs,
                      uint32_t exec)
 {
-    (void)in, (void)regs;
+    (void)regs;
     struct sim_race *race = sim_cta_memory_of(w)->race;
-    if (race && exec)
-        sim_race_release(race, w->index, sim_race_atomics(race));
+    if (!race || !exec)
+        return;
+    sim_race_release(race, w->index, sim_race_atomics(race));
+    if (in->src->op == PTX_OP_FENCE_PROXY && ptx_has(in->src, PTX_MOD_ASYNC))
+        sim_race_proxy_fence(race);
 }
 
 static void op_isspacep(const sim_insn *in, sim_warp *w, uint8_t *regs,

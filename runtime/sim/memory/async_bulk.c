@@ -241,6 +241,11 @@ static bool append(sim_async *async, const sim_bulk *bulk)
 
 void sim_bulk_issue(sim_warp *w, const sim_bulk *bulk)
 {
+    bool from_shared =
+        bulk->in->src->space2 == PTX_SHARED && bulk->kind != SIM_BULK_VALUE;
+    if (from_shared)
+        sim_race_proxy_read(w, bulk->in, bulk->lane, (uint32_t)bulk->from,
+                            bulk->bytes);
     if (is_load(bulk->in)) {
         sim_cta_memory *mem = bulk->target->memory;
         mem->flights++;
