@@ -441,6 +441,11 @@ static void test_late(void)
     CHECK(ran && seen(&plain, 0, 0) == twice && seen(&plain, 0, 1) == twice,
           "two in a row and a copy: %g, %g", seen(&plain, 0, 0),
           seen(&plain, 0, 1));
+    spt_sim_counters counters;
+    spt_sim_counters_get(&counters);
+    CHECK(counters.wgmma_flops == 2 * (2 * 64 * 8 * 16) &&
+              counters.mma_flops == counters.wgmma_flops,
+          "two of 2 m n k: %llu", (unsigned long long)counters.wgmma_flops);
     text.size = 0;
     write_head(&text, &plain);
     spt_buf_puts(&text, FENCE);

@@ -5,8 +5,8 @@
  *   dram    bytes read and written / (data-sheet rate * reachable fraction)
  *   l2      sectors * 32 bytes / rate of L2
  *   issue   warp instructions / (SMs in use * 4 per cycle)
- *   matrix  flop / (bf16 rate * fraction that mma.sync reaches), scaled to the
- *           SMs in use
+ *   matrix  flop / (bf16 rate * fraction that mma.sync reaches), those of wgmma
+ *           at all of that rate, scaled to the SMs in use
  *   shared  wavefronts / (SMs in use * 1 per cycle)
  *
  * "SMs in use" is the average over the waves: a last wave that fills half of
@@ -55,9 +55,10 @@ double sim_time_us(const spt_sim_counters *counters, const spt_board *board,
     double l2 = over(l2_sectors * SECTOR_BYTES, board->l2_gbps * 1e3);
     double issue = over((double)counters->ptx_inst,
                         sms * ISSUE_PER_CYCLE * board->clock_mhz);
-    double matrix =
-        over((double)counters->mma_flops,
-             board->bf16_tflops * board->mma_sync_fraction * busy * 1e6);
+    double rate = board->bf16_tflops * busy * 1e6;
+    double matrix = over((double)(counters->mma_flops - counters->wgmma_flops),
+                         rate * board->mma_sync_fraction) +
+                    over((double)counters->wgmma_flops, rate);
     double shared = over((double)counters->memory_l1_wavefronts_shared,
                          sms * board->clock_mhz);
 

@@ -354,6 +354,8 @@ static void count_insn(sim_code *code, sim_block *block, const ptx_insn *src)
     else
         block->classes[ptx_insn_class(src)]++;
     block->flops += sim_flops_of(src);
+    if (src->op == PTX_OP_WGMMA_MMA_ASYNC)
+        block->wgmma_flops += sim_flops_of(src);
     code->communicates |= sim_memory_communicates(src);
 }
 

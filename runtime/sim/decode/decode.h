@@ -41,7 +41,7 @@ typedef struct sim_block {
     uint32_t rank, n_insns;
     uint32_t classes[PTX_CLASS_COUNT];
     uint32_t special; /* ex2 and the like, of its classes */
-    uint64_t flops;
+    uint64_t flops, wgmma_flops; /* all of them, wgmma's */
 } sim_block;
 
 struct sim_code {

@@ -122,6 +122,9 @@ void sim_tensor_fly(const sim_bulk *bulk);
 void sim_tensor_move(sim_warp *w, const sim_bulk *bulk);
 sim_op sim_tensor_op(const ptx_insn *insn);
 
+/* tensor_replace.c */
+sim_op sim_replace_op(const ptx_insn *insn);
+
 /* async_value.c */
 void sim_value_move(sim_warp *w, const sim_bulk *bulk);
 sim_op sim_value_op(const ptx_insn *insn);

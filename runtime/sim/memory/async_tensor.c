@@ -227,6 +227,6 @@ sim_op sim_tensor_op(const ptx_insn *insn)
     case PTX_OP_CP_ASYNC_BULK_PREFETCH_TENSOR:
         return op_prefetch;
     default:
-        return NULL;
+        return sim_replace_op(insn);
     }
 }

@@ -118,3 +118,36 @@ void sim_tensor_finish_row(const sim_tensor_map *map, const sim_tensor_row *row,
     fill(map, bytes, 0, row->from);
     fill(map, bytes, row->to, sim_tensor_row_bytes(map));
 }
+
+static bool replace_size(sim_tensor_map *map, ptx_mod field, uint32_t number,
+                         uint64_t value)
+{
+    switch (field) {
+    case PTX_MOD_GLOBAL_DIM:
+        map->last[number] = (uint32_t)(value - 1);
+        return value > 0;
+    case PTX_MOD_BOX_DIM:
+        map->box[number] = (uint16_t)value;
+        return value > 0 && value <= 256;
+    case PTX_MOD_ELEMENT_STRIDE:
+        map->step[number] = (uint8_t)value;
+        return value > 0 && value <= 8;
+    default: /* rank, one less than there are dimensions */
+        map->rank = (uint8_t)(value + 1);
+        return value < SIM_TENSOR_RANK;
+    }
+}
+
+bool sim_tensor_replace(sim_tensor_map *map, ptx_mod field, uint32_t number,
+                        uint64_t value)
+{
+    if (field == PTX_MOD_GLOBAL_ADDRESS) {
+        map->address = value;
+        return value % SIM_CHUNK == 0;
+    }
+    if (field == PTX_MOD_GLOBAL_STRIDE) {
+        map->stride[number + 1] = value;
+        return value % SIM_CHUNK == 0 && value < UINT64_C(1) << 40;
+    }
+    return replace_size(map, field, number, value);
+}

@@ -49,6 +49,11 @@ sim_tensor_row sim_tensor_row_of(const sim_tensor_map *map, const int32_t *at,
 /* Where the chunk at a shared address goes. */
 uint32_t sim_tensor_swizzled(const sim_tensor_map *map, uint32_t address);
 
+/* Gives a field of tensormap.replace, by its modifier, a new value; number: of
+   the dimension. false: the value is none that a map may have. */
+bool sim_tensor_replace(sim_tensor_map *map, ptx_mod field, uint32_t number,
+                        uint64_t value);
+
 /* Fills a row outside of from..to, and brings what was read into the form that
    the element type has in shared memory. */
 void sim_tensor_finish_row(const sim_tensor_map *map, const sim_tensor_row *row,

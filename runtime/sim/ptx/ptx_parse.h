@@ -187,6 +187,7 @@ uint32_t ptx_wgmma_registers(const ptx_insn *insn, int operand);
 
 /* ptx_tensor.c: the rules of copies of tensors. */
 spt_status ptx_check_tensor(ptx_parser *parser);
+spt_status ptx_check_replace(ptx_parser *parser);
 
 /* ptx_flow.c. Whether an instruction, when it is not guarded, never goes on to
    the next one. */

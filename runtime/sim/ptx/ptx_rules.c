@@ -448,6 +448,8 @@ static spt_status check_own(ptx_parser *parser)
     case PTX_OP_CP_ASYNC_BULK_TENSOR:
     case PTX_OP_CP_REDUCE_ASYNC_BULK_TENSOR:
         return ptx_check_tensor(parser);
+    case PTX_OP_TENSORMAP_REPLACE:
+        return ptx_check_replace(parser);
     case PTX_OP_WGMMA_FENCE:
     case PTX_OP_WGMMA_COMMIT_GROUP:
     case PTX_OP_WGMMA_WAIT_GROUP:

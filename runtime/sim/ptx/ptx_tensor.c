@@ -39,3 +39,23 @@ spt_status ptx_check_tensor(ptx_parser *parser)
                   hint ? "a cache policy is the last operand"
                        : "there are more operands than modifiers for them");
 }
+
+/* Fields of which a map has one for each dimension say which. */
+spt_status ptx_check_replace(ptx_parser *parser)
+{
+    const ptx_insn *insn = &parser->insn;
+    bool one =
+        ptx_has(insn, PTX_MOD_GLOBAL_ADDRESS) || ptx_has(insn, PTX_MOD_RANK);
+    bool wide = ptx_has(insn, PTX_MOD_GLOBAL_ADDRESS) ||
+                ptx_has(insn, PTX_MOD_GLOBAL_STRIDE);
+    int64_t most = ptx_has(insn, PTX_MOD_GLOBAL_STRIDE) ? 3 : 4;
+    SPT_TRY(expect(parser, insn->n_operands == (one ? 2 : 3),
+                   one ? "this field has no number"
+                       : "this field needs the dimension's number"));
+    SPT_TRY(expect(parser,
+                   one || (insn->operands[1].value >= 0 &&
+                           insn->operands[1].value <= most),
+                   "there is no such dimension"));
+    return expect(parser, wide == (insn->types[0] == PTX_B64),
+                  "addresses and strides are .b64, other fields .b32");
+}

@@ -221,6 +221,7 @@ static void sum_blocks(const run *r, spt_sim_counters *sum)
             sum->ptx_threads += lanes * block->n_insns;
             sum->ptx_inst_special += runs * block->special;
             sum->mma_flops += runs * block->flops;
+            sum->wgmma_flops += runs * block->wgmma_flops;
             for (int k = 0; k < PTX_CLASS_COUNT; k++)
                 add_class(sum, (ptx_class)k, runs * block->classes[k]);
         }
