@@ -19,6 +19,7 @@ reported. Names, with their defaults:
     accept=match    or rejection, for draft models
     sessions=8      written side by side; with 1 sim's speed is reported too
     tables=         file for acceptance tables, of each drafter's longest length
+                    with four answers of a kind or more
 
 Counts are the engine's own on sim. The text does not depend on drafts: n-gram
 drafts are replayed over it, and every answer is compared. Times per token are
@@ -36,6 +37,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 PROMPTS = FOLDER + "/../data/prompts.jsonl"
 BOARDS = ["h200_sxm", "h100_sxm"]
 RESAMPLINGS = 2000
+FEWEST = 4  # answers of a table
 DEFAULTS = {"prompts": "8", "tokens": "96", "temperature": "0",
             "lengths": "4,8,-1", "longest": "8", "model_lengths": "",
             "drafts": "", "accept": "match", "sessions": "8", "tables": "",
@@ -181,14 +183,15 @@ def write_tables(answers, model, names):
     for (kind, drafter, length), rows in sorted(answers.items()):
         longer = [n for k, d, n in answers
                   if (k, d) == (kind, drafter) and n > length]
-        if longer or not sum(row["drafts"] for row in rows):
+        if longer or len(rows) < FEWEST or not any(row["drafts"]
+                                                   for row in rows):
             continue
         workload, words = WORKLOADS[kind]
         ngram = drafter == "ngram"
         table = {"method": "ngram" if ngram else "external",
                  "drafter": "n-gram lookup" if ngram else drafter,
                  "target": model, "workload": workload, "words": words,
-                 "temperature": float(names["temperature"]),
+                 "temperature": json.loads(names["temperature"]),
                  "thinking": False, "borrow": False,
                  "survival": [round(s, 4) for s in survival(rows)]}
         if ngram:

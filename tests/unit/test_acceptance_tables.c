@@ -25,6 +25,11 @@ static void test_shipped(void)
     t = spt_acceptance_find(&a, "ngram", NULL, "smollm2-135m", "editing");
     CHECK(t && t->longest == 15 && t->match_rate < 1,
           "n-gram on SmolLM2-135M, own bench");
+    t = spt_acceptance_find(&a, "external", "smollm2-fit1", "smollm2-135m",
+                            "code");
+    CHECK(t && t->longest == 2, "and with its fitted drafter");
+    t = spt_acceptance_find(&a, "external", NULL, NULL, "mathematics");
+    CHECK(!t, "which no stand-in borrows");
     t = spt_acceptance_find(&a, "ngram", NULL, NULL, "code");
     CHECK(t && strcmp(t->target, "llama-3.1-8b") == 0,
           "a stand-in borrows from a model of usual size");
