@@ -407,7 +407,8 @@ typedef struct spt_answer_options {
     bool (*event)(void *user, const spt_event *event);
     void *user;
     /* Called for the text's tokens from the second on, in order, before the
-       first event; all KV is computed anew for it. NULL: they are not wanted. */
+       first event; all KV is computed anew for it. NULL: they are not
+       wanted. */
     void (*prompt)(void *user, const spt_prompt_event *event);
 } spt_answer_options;
 
