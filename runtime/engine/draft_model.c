@@ -92,12 +92,12 @@ static spt_status fill(draft_model *m, const spt_forward_source *source,
     spt_forward_memory memory;
     const spt_forward_limits limits = spt_ahead_limits(&o->ahead);
     SPT_TRY(spt_model_open(&m->model, o->path, err));
+    SPT_TRY(spt_forward_estimate(m->model, &limits, &memory, err));
     SPT_TRY(spt_tokenizer_open(&m->tokenizer, m->model, err));
     m->target = o->tokenizer;
     SPT_TRY(
         spt_vocab_map_make(o->tokenizer, o->ahead.target_vocab, m->tokenizer,
                            spt_model_config_of(m->model)->vocab, &m->map, err));
-    SPT_TRY(spt_forward_estimate(m->model, &limits, &memory, err));
     m->bytes = memory.total;
     m->ahead.user = m;
     m->ahead.follow = follow;

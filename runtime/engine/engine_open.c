@@ -179,8 +179,8 @@ static spt_status open_model(spt_engine *e, const spt_forward_source *source,
     const spt_engine_options *o = &e->options;
     spt_forward_limits limits = spt_engine_limits(o);
     spt_forward_memory memory;
-    SPT_TRY(spt_tokenizer_open(&e->tokenizer, e->model, err));
     SPT_TRY(spt_forward_estimate(e->model, &limits, &memory, err));
+    SPT_TRY(spt_tokenizer_open(&e->tokenizer, e->model, err));
     memory_of(&memory, &e->memory);
     SPT_TRY(spt_forward_open(source, e->model, &limits, &e->forward, err));
     return spt_pool_open(limits.pages, limits.page_size, &e->pool, err);

@@ -148,10 +148,165 @@ static void test_heads(const tiny_model *t)
     check_head(t, &h, 2, "a tree, a narrower head of one tap");
 }
 
+/* Steps of one session until it has finished. */
+static void finish(spt_engine *e, spt_session *s)
+{
+    while (!spt_session_finish(s) && spt_engine_step(e, &s, 1, &err) == SPT_OK)
+        ;
+}
+
+/* What came from pages of others: a hit, a fork, a rewind, a file. */
+static void test_pages(const tiny_model *t)
+{
+    static const char path[] = "/tmp/spectune-eagle3-session";
+    tiny_answer answers[2];
+    tiny_head h = tiny_head_of(t);
+    spt_engine *e = open_engine(t, &h, 2);
+    spt_session *s = begin(e, 0, 0, 4, &answers[0]), *copy = NULL;
+    finish(e, s);
+    CHECK(tiny_same(&answers[0], &expected[0][0]), "the first one");
+    CHECK_OK(spt_session_save(s, path, &err), &err, "it is saved");
+    const spt_answer_options o = {.max_tokens = ANSWER,
+                                  .ignore_end = true,
+                                  .event = tiny_event,
+                                  .user = &answers[1]};
+    for (int way = 0; way < 3; way++) {
+        answers[1] = (tiny_answer){.n = 0};
+        bool good = way == 0   ? spt_session_fork(s, &copy, &err) == SPT_OK
+                    : way == 1 ? true
+                               : spt_session_load(copy, path, &err) == SPT_OK;
+        spt_session_rewind(copy, PROMPT);
+        CHECK(good && spt_session_answer(copy, &o, &err) == SPT_OK, "again");
+        finish(e, copy);
+        CHECK(tiny_same(&answers[1], &expected[0][0]), "after %s: same bits",
+              way == 0   ? "a fork"
+              : way == 1 ? "a rewind"
+                         : "a load");
+    }
+    spt_session_close(copy);
+    copy = begin(e, 0, 0.8, 4, &answers[1]);
+    finish(e, copy);
+    spt_session_stats stats;
+    spt_session_statistics(copy, &stats);
+    CHECK(stats.reused_tokens > 0 && stats.draft_tokens > 0 &&
+              tiny_same(&answers[1], &expected[1][0]),
+          "a prompt that was there: same bits");
+    spt_engine_close(e);
+    unlink(path);
+}
+
+static void refuse(const tiny_model *t, tiny_head h, const char *text)
+{
+    char model[64], path[64];
+    spt_engine *e = NULL;
+    spt_memory memory;
+    tiny_write(t, model);
+    tiny_head_write(&h, path);
+    const spt_engine_options o = {
+        .model = model,
+        .device = SPT_DEVICE_SIM,
+        .draft = {.method = SPT_DRAFT_EAGLE3, .model = path}};
+    CHECK_INT(spt_engine_open(&o, &e, &err), SPT_E_UNSUPPORTED, "refused");
+    CHECK_HAS(err.text, text, "and why");
+    CHECK_INT(spt_engine_estimate(&o, &memory, &err), SPT_E_UNSUPPORTED,
+              "the estimate too");
+    spt_engine_close(e);
+    unlink(model);
+    tiny_head_remove(path);
+}
+
+static void test_refused(const tiny_model *t)
+{
+    tiny_head h = tiny_head_of(t), bad = h;
+    bad.target_hidden = 128;
+    refuse(t, bad, "head: reads rows of 128 numbers, the model's have 256");
+    bad = h;
+    bad.target_vocab = 640;
+    refuse(t, bad, "head: is for 640 tokens, the model has 320");
+    bad = h;
+    bad.tap[2] = 2;
+    refuse(t, bad, "head: reads layer 3 of the model, which has 2");
+    bad.tap[0] = -1;
+    refuse(t, bad, "as its file names none, which has 2");
+    bad = h;
+    bad.layer.hidden = 128;
+    refuse(t, bad, "head: has no embed_tokens and rows of 128 numbers");
+}
+
+/* The estimate is what the engine has. */
+static void test_memory(const tiny_model *t)
+{
+    char model[64], path[64];
+    tiny_head h = tiny_head_of(t);
+    spt_engine *e = NULL;
+    spt_memory memory;
+    spt_engine_info info;
+    tiny_write(t, model);
+    tiny_head_write(&h, path);
+    const spt_engine_options o = {
+        .model = model,
+        .device = SPT_DEVICE_SIM,
+        .context = 96,
+        .draft = {.method = SPT_DRAFT_EAGLE3, .model = path}};
+    CHECK(spt_engine_estimate(&o, &memory, &err) == SPT_OK &&
+              spt_engine_open(&o, &e, &err) == SPT_OK,
+          "an engine and its estimate");
+    spt_engine_describe(e, &info);
+    CHECK(memory.drafter > 0 && memory.drafter == info.memory.drafter &&
+              memory.total == info.memory.total &&
+              strcmp(info.drafter, "eagle3") == 0,
+          "the head's memory is in it");
+    spt_engine_close(e);
+    spt_engine_options alone = o;
+    alone.model = path;
+    alone.draft.method = SPT_DRAFT_NONE;
+    e = NULL;
+    CHECK(spt_engine_open(&alone, &e, &err) != SPT_OK,
+          "a head alone is no model");
+    CHECK_HAS(err.text, "eagle3 drafts for another model", "and why");
+    alone = o;
+    alone.draft.method = SPT_DRAFT_MODEL;
+    CHECK(spt_engine_open(&alone, &e, &err) != SPT_OK, "nor a draft model");
+    CHECK_HAS(err.text, "eagle3 drafts for another model", "and why");
+    spt_engine_close(e);
+    unlink(model);
+    tiny_head_remove(path);
+}
+
+/* Every access of a few steps, trees too, under sim's checks. */
+static void test_checks(const tiny_model *t)
+{
+    char path[64];
+    tiny_answer answer = {.n = 0};
+    tiny_head h = tiny_head_of(t);
+    h.norm_residual = true;
+    tiny_head_write(&h, path);
+    const spt_engine_options o = {
+        .context = 96,
+        .draft_length = 3,
+        .checks = true,
+        .draft = {.method = SPT_DRAFT_EAGLE3, .model = path, .branches = 2}};
+    spt_engine *e = tiny_open(t, &o);
+    spt_session *s = begin(e, 0, 0, 3, &answer);
+    bool good = true;
+    for (int i = 0; i < 4 && good; i++)
+        good = CHECK_OK(spt_engine_step(e, &s, 1, &err), &err, "a step");
+    CHECK(good && answer.n >= 4 &&
+              memcmp(answer.tokens, expected[0][0].tokens,
+                     answer.n * sizeof *answer.tokens) == 0,
+          "sim has nothing to say");
+    spt_engine_close(e);
+    tiny_head_remove(path);
+}
+
 int main(void)
 {
     tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
     make_expected(&t);
     test_heads(&t);
+    test_pages(&t);
+    test_refused(&t);
+    test_memory(&t);
+    test_checks(&t);
     return check_done();
 }
