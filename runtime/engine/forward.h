@@ -92,8 +92,8 @@ spt_status spt_forward_fits(const spt_model_config *head,
  * Loads the model's weights and kernels. A head reads the source's target from
  * now on: every pass of that leaves rows of features in the head, one for each
  * slot of its KV, that go with the KV's pages; sequences + heard_slots rows, of
- * which the last ones are the head's own to write. The machine's context is current and
- * stays so; model and source outlive it.
+ * which the last ones are the head's own to write. The machine's context is
+ * current and stays so; model and source outlive it.
  */
 spt_status spt_forward_open(const spt_forward_source *source,
                             const spt_model *model,

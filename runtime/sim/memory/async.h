@@ -92,22 +92,21 @@ void sim_mbarrier_await(sim_warp *w, const sim_insn *in, unsigned lane,
 void sim_mbarrier_complete(sim_warp *w, const sim_insn *in, unsigned lane,
                            uint32_t address, uint32_t bytes);
 
-/*
- * For async_tensor.c and async_value.c. The shared side lies in a CTA's memory,
- * or a report; gives a load its target by the addresses of destination and
- * mbarrier, false with a report; issues a load to all blocks of a mask; issues
- * a copy whose sides are sound; one place of it, found and checked as the
- * thread's own access; bytes of a load that stand in shared memory now;
- * counting.
- */
+/* For async_tensor.c and async_value.c. */
+/* The shared side lies in a CTA's memory; else a report and false. */
 bool sim_bulk_fits(sim_warp *w, const sim_bulk *bulk, uint64_t shared);
+/* The CTA that a load goes to, by its addresses; else a report and false. */
 bool sim_bulk_target(sim_warp *w, sim_bulk *bulk, uint64_t to,
                      uint64_t mbarrier);
+/* Issues a load to each CTA of the mask. */
 void sim_bulk_multicast(sim_warp *w, sim_bulk *bulk, uint32_t mask);
+/* Issues a copy whose sides are sound. */
 void sim_bulk_issue(sim_warp *w, const sim_bulk *bulk);
+/* One place of a copy, checked as the thread's own access; NULL: a fault. */
 uint8_t *sim_bulk_place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
                         uint64_t address, uint32_t bytes, unsigned space,
                         bool write);
+/* Bytes of a load stand in shared memory now. */
 void sim_bulk_land(sim_warp *w, const sim_bulk *bulk, uint64_t to,
                    uint32_t bytes);
 void sim_bulk_count(sim_bulk_tally *tally, sim_warp *w, uint64_t global,
