@@ -465,6 +465,29 @@ static void test_late(void)
     spt_buf_free(&text);
 }
 
+/* Behind its wait a warp may overwrite what all four have multiplied. */
+static void test_reuse(void)
+{
+    spt_buf text = {0};
+    bool good = true;
+    make(&plain);
+    write_head(&text, &plain);
+    spt_buf_puts(&text, FENCE);
+    write_instruction(&text, &plain);
+    spt_buf_puts(&text, WAIT "mov.u32 %r2, sh;\n"
+                             "mad.lo.u32 %r2, %r1, 64, %r2;\n"
+                             "st.shared.v4.b32 [%r2], {0, 0, 0, 0};\n"
+                             "st.shared.v4.b32 [%r2+32], {0, 0, 0, 0};\n"
+                             "st.shared.v4.b32 [%r2+16384], {0, 0, 0, 0};\n");
+    write_tail(&text, &plain);
+    good = launch(&plain, text.data) && quiet();
+    for (int row = 0; row < 64; row++)
+        for (int column = 0; column < plain.n; column++)
+            good &= seen(&plain, row, column) == expected(&plain, row, column);
+    CHECK(good, "a warp overwrites A and B behind its wait");
+    spt_buf_free(&text);
+}
+
 static void test_text(const char *instruction, const char *why)
 {
     spt_buf text = {0};
@@ -520,6 +543,7 @@ int main(void)
     run.drv.cuMemAlloc(&result, sizeof out);
     test_products();
     test_late();
+    test_reuse();
     test_texts();
     test_reports();
     sim_run_close(&run);

@@ -3,6 +3,9 @@
  * between the instruction and wgmma.wait_group. Each warp has 16 of the 64 rows
  * of A and D, in the layout of mma.m16n8, eight columns after the other.
  *
+ * A product is one of four warps: a wait ends when all of them have issued what
+ * is waited for, and then it is done for all: any of them may overwrite A and B.
+ *
  * With checks the work is done at the wait, as late as the rules allow: shared
  * memory that has changed meanwhile shows. Instructions that name a register of
  * a wgmma in flight, or wrote one without a wgmma.fence behind it, are
@@ -13,25 +16,35 @@
  */
 #include "access.h"
 
+#include "async.h"
 #include "decode.h"
+#include "engine_int.h"
 #include "lanes_mma.h"
 #include "ptx_live.h"
 #include "race.h"
 
-enum { REGISTER = SIM_LANES * 4, ROWS = 16, GROUP_WARPS = 4 };
+enum {
+    REGISTER = SIM_LANES * 4,
+    ROWS = 16,
+    GROUP_WARPS = 4,
+    COMMITS = 8, /* groups that a wait can leave in flight, and one */
+    AT_WAIT = SIM_CLUSTER_BARRIER + 1, /* a group that waits for warps */
+};
 
 typedef struct wgmma_op {
     const sim_insn *in;
     sim_frame *frame;
     uint64_t a, b; /* descriptors */
     bool add; /* to D */
-    uint32_t group; /* number of the commit that takes it */
+    uint32_t warp; /* whose rows it has */
+    uint64_t number; /* of those that the warp has issued, from 1 on */
     uint8_t held[4][REGISTER]; /* A from registers */
 } wgmma_op;
 
 typedef struct sim_wgmma {
     wgmma_op *ops; /* in flight, oldest first */
     size_t count, room;
+    uint64_t issued, commits[COMMITS]; /* numbers when groups were committed */
     uint32_t committed;
     bool fenced;
     /* Registers of a function that were written since the last fence. */
@@ -72,6 +85,7 @@ void sim_wgmma_begin(sim_warp *w)
     if (!state)
         return;
     state->count = 0;
+    state->issued = 0;
     state->committed = 0;
     state->fenced = false;
     state->func = NULL;
@@ -217,7 +231,7 @@ static void load_a(sim_warp *w, const wgmma_op *op, uint8_t (*to)[REGISTER])
         memcpy(to, op->held, 4 * REGISTER);
     } else {
         matrix m = matrix_a(op);
-        fetch(w, op, &m, w->index % GROUP_WARPS * ROWS, 2, pairs);
+        fetch(w, op, &m, op->warp % GROUP_WARPS * ROWS, 2, pairs);
         memcpy(to[0], pairs[0], REGISTER);
         memcpy(to[1], pairs[2], REGISTER);
         memcpy(to[2], pairs[1], REGISTER);
@@ -404,10 +418,40 @@ static void check_uniform(sim_warp *w, const sim_insn *in, const uint8_t *regs)
             }
 }
 
+/* All warps of the group that still run have issued that many. */
+static bool all_issued(const sim_warp *w, uint64_t number)
+{
+    uint32_t first = w->index / GROUP_WARPS * GROUP_WARPS;
+    for (uint32_t i = first; i < first + GROUP_WARPS && i < w->cta->n_warps;
+         i++) {
+        const sim_warp *other = &w->cta->warps[i];
+        const sim_wgmma *state = memory_of(other)->wgmma;
+        if (!other->done && (state ? state->issued : 0) < number)
+            return false;
+    }
+    return true;
+}
+
+/* Warps that wait for this one look again. */
+static void wake(sim_warp *w)
+{
+    uint32_t first = w->index / GROUP_WARPS * GROUP_WARPS;
+    for (uint32_t i = first; i < first + GROUP_WARPS && i < w->cta->n_warps;
+         i++) {
+        sim_warp *other = &w->cta->warps[i];
+        for (int k = 0; k < other->n_groups; k++)
+            if (other->groups[k].state == SIM_AT_BARRIER &&
+                other->groups[k].barrier == AT_WAIT) {
+                other->groups[k].state = SIM_READY;
+                other->groups[k].barrier = 0;
+            }
+    }
+}
+
 static wgmma_op issue(const sim_insn *in, sim_warp *w, const uint8_t *regs)
 {
     const sim_args *args = in->args;
-    wgmma_op op = {.in = in, .frame = w->frame};
+    wgmma_op op = {.in = in, .frame = w->frame, .warp = w->index};
     uint32_t scale = SIM_PRED(args->arg[args->first[3]].slot) & 1;
     op.add = scale != in->src->operands[3].negated;
     op.b = value_of(in, regs, 2, 0);
@@ -421,9 +465,14 @@ static wgmma_op issue(const sim_insn *in, sim_warp *w, const uint8_t *regs)
 static void op_mma(const sim_insn *in, sim_warp *w, uint8_t *regs,
                    uint32_t exec)
 {
+    sim_wgmma *state = state_of(w);
+    if (!state)
+        return;
     sim_whole_warp(w, in, exec);
     wgmma_op op = issue(in, w, regs);
     perform(w, &op);
+    state->issued++;
+    wake(w);
 }
 
 static void op_mma_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
@@ -447,11 +496,12 @@ static void op_mma_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
     }
     wgmma_op *op = &state->ops[state->count++];
     *op = issue(in, w, regs);
-    op->group = state->committed;
+    op->number = ++state->issued;
     matrix a = matrix_a(op), b = matrix_b(op);
     if (!has_registers(in->src))
         check_proxy(w, op, &a, w->index % GROUP_WARPS * ROWS, ROWS);
     check_proxy(w, op, &b, 0, in->src->columns);
+    wake(w);
 }
 
 static void op_fence(const sim_insn *in, sim_warp *w, uint8_t *regs,
@@ -473,7 +523,22 @@ static void op_commit(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_wgmma *state = state_of(w);
     (void)in, (void)regs, (void)exec;
     if (state)
-        state->committed++;
+        state->commits[state->committed++ % COMMITS] = state->issued;
+}
+
+/* Completes what the warps of the group have issued, up to a number. */
+static void complete_group(sim_warp *w, uint64_t number)
+{
+    uint32_t first = w->index / GROUP_WARPS * GROUP_WARPS;
+    for (uint32_t i = first; i < first + GROUP_WARPS && i < w->cta->n_warps;
+         i++) {
+        sim_wgmma *state = memory_of(&w->cta->warps[i])->wgmma;
+        size_t n = 0;
+        while (state && n < state->count && state->ops[n].number <= number)
+            n++;
+        if (n)
+            complete(w, state, n);
+    }
 }
 
 static void op_wait(const sim_insn *in, sim_warp *w, uint8_t *regs,
@@ -481,13 +546,22 @@ static void op_wait(const sim_insn *in, sim_warp *w, uint8_t *regs,
 {
     sim_wgmma *state = state_of(w);
     uint32_t keep = (uint32_t)in->src->operands[0].value;
-    size_t n = 0;
-    (void)regs, (void)exec;
-    while (state && n < state->count && state->committed > keep &&
-           state->ops[n].group < state->committed - keep)
-        n++;
-    if (n)
-        complete(w, state, n);
+    (void)regs;
+    if (!state || state->committed <= keep || keep >= COMMITS)
+        return;
+    uint64_t number = state->commits[(state->committed - keep - 1) % COMMITS];
+    if (!all_issued(w, number)) {
+        sim_group_park(w, in, in, exec, SIM_AT_BARRIER, 0, AT_WAIT);
+        return;
+    }
+    if (!w->launch->args.checks)
+        return;
+    uint32_t key = SIM_CLOCK_KEY - 1 - w->index / GROUP_WARPS;
+    if (state->count && state->ops[0].number <= number) {
+        complete_group(w, number);
+        sim_clock_leave(w, key);
+    }
+    sim_clock_take(w, key);
 }
 
 static void op_nothing(const sim_insn *in, sim_warp *w, uint8_t *regs,
@@ -504,9 +578,9 @@ sim_op sim_wgmma_op(const ptx_insn *insn, bool checks)
     case PTX_OP_WGMMA_FENCE:
         return checks ? op_fence : op_nothing;
     case PTX_OP_WGMMA_COMMIT_GROUP:
-        return checks ? op_commit : op_nothing;
+        return op_commit;
     case PTX_OP_WGMMA_WAIT_GROUP:
-        return checks ? op_wait : op_nothing;
+        return op_wait;
     default:
         return NULL;
     }

@@ -128,6 +128,12 @@ sim_op sim_replace_op(const ptx_insn *insn);
 void sim_value_move(sim_warp *w, const sim_bulk *bulk);
 sim_op sim_value_op(const ptx_insn *insn);
 
+/* Clocks that are no mbarrier's: what a warp did is known to those that pass
+   the same key later. Keys from here on, and down. */
+#define SIM_CLOCK_KEY UINT32_MAX
+void sim_clock_leave(sim_warp *w, uint32_t key);
+void sim_clock_take(sim_warp *w, uint32_t key);
+
 /* async_bulk.c: does what a CTA's mbarrier is asked about, and what is left. */
 void sim_bulk_settle(sim_warp *w, const sim_cta *target, uint32_t mbarrier);
 void sim_bulk_end(sim_warp *w);

@@ -175,7 +175,18 @@ static void acquire(sim_warp *w, uint32_t at)
 }
 
 /* barrier.cluster has a clock of its own in each CTA. */
-enum { CLUSTER_AT = UINT32_MAX };
+enum { CLUSTER_AT = SIM_CLOCK_KEY };
+
+void sim_clock_leave(sim_warp *w, uint32_t key)
+{
+    release(w, &(place){w->cta, key});
+    phase_over(w->cta, key);
+}
+
+void sim_clock_take(sim_warp *w, uint32_t key)
+{
+    acquire(w, key);
+}
 
 void sim_memory_cluster_release(sim_warp *w)
 {
