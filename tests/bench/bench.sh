@@ -65,6 +65,9 @@ fi
 if [ -x "$build/bench/bench_sim" ]; then
     "$build/bench/bench_sim"
 fi
+if [ -x "$build/bench/bench_serve" ]; then
+    "$build/bench/bench_serve" | grep '^serve'
+fi
 if [ -x "$build/bench/bench_kernels" ]; then
     "$build/bench/bench_kernels"
 fi
