@@ -175,17 +175,17 @@ __device__ __forceinline__ Cut select(const Row &row, unsigned floor, u64 target
 
 /* Which logits are in, going over them in the order of ids. */
 struct Walk {
-    Cut cut;
-    u64 ties; /* at the cut, before this warp's next logits */
+    unsigned key;
+    unsigned ties, limit; /* at the key: before this warp's next logits, those that are in */
 
     __device__ __forceinline__ bool take(float x, bool valid)
     {
-        unsigned key = key_of(x);
-        bool tie = valid && key == cut.key;
+        unsigned own = key_of(x);
+        bool tie = valid && own == key;
         unsigned mask = __ballot_sync(0xffffffffu, tie);
-        u64 rank = ties + __popc(mask & ((1u << threadIdx.x % 32) - 1));
+        unsigned rank = ties + __popc(mask & ((1u << threadIdx.x % 32) - 1));
         ties += __popc(mask);
-        return valid && (key > cut.key || (tie && rank * cut.one < cut.rest));
+        return valid && (own > key || (tie && rank < limit));
     }
 };
 
@@ -206,14 +206,15 @@ __device__ __forceinline__ Segment segment_of(const Row &row)
 /* Where the warp's walk starts: ties that the warps before it have. */
 __device__ __forceinline__ Walk walk_of(const Row &row, const Segment &s, const Cut &cut)
 {
-    Walk walk = {cut, 0};
+    Walk walk = {cut.key, 0, ~0u};
     if (cut.rest == ALL)
         return walk;
+    walk.limit = static_cast<unsigned>((cut.rest + cut.one - 1) / cut.one);
     u64 count = 0;
     for (int i = s.begin + threadIdx.x % 32; i < s.end; i += 32)
         count += key_of(row.at(i)) == cut.key;
     share(warp_sum(count));
     for (int warp = 0; warp < threadIdx.x / 32; warp++)
-        walk.ties += parts[warp];
+        walk.ties += static_cast<unsigned>(parts[warp]);
     return walk;
 }

@@ -1,11 +1,17 @@
 //% include("logit_row.cu")
 
+/* As spt_random_use (runtime/engine/random.h). */
+enum { RANDOM_ACCEPT = 2, RANDOM_RESIDUAL = 3 };
+
 /* As spt_sample_row (runtime/kernels/sample.h). */
 struct SampleRow {
     float scale, top_p, min_log;
     int top_k;
     u64 seed;
     long long position;
+    const float *from; /* what the draft was drawn from; null: it was certain */
+    int draft;
+    int use;
 };
 
 /* As spt_sample_args. */
@@ -17,33 +23,49 @@ struct SampleArgs {
     int vocabulary;
 };
 
-/* The token whose share of the cut's mass, in the order of ids, holds u. */
-__device__ __forceinline__ int draw(const Row &row, const Cut &cut, float scale, u64 u)
+/* What a cut leaves of a row, as weights of ids: a warp asks for 32 in a row, from its segment's first on. */
+struct Masses {
+    Row row;
+    float scale;
+    Walk walk;
+
+    __device__ __forceinline__ u64 next(int i, bool valid)
+    {
+        float x = valid ? row.at(i) : MINUS_INFINITY;
+        return walk.take(x, valid) ? row.mass(x, scale) : 0;
+    }
+};
+
+/* Of weights: the warp's segment, the warps before it, all. */
+struct Sums {
+    u64 own, before, total;
+};
+
+template <class Weights>
+__device__ __forceinline__ Sums sums_of(Weights weights, const Segment &s)
 {
-    Segment s = segment_of(row);
-    Walk start = walk_of(row, s, cut), walk = start;
-    int lane = threadIdx.x % 32;
     u64 own = 0;
-    for (int i = s.begin; i < s.end; i += 32) {
-        bool valid = i + lane < s.end;
-        float x = valid ? row.at(i + lane) : MINUS_INFINITY;
-        own += walk.take(x, valid) ? row.mass(x, scale) : 0;
-    }
-    own = warp_sum(own);
-    share(own);
-    u64 total = 0, before = 0;
+    int lane = threadIdx.x % 32;
+    for (int i = s.begin; i < s.end; i += 32)
+        own += weights.next(i + lane, i + lane < s.end);
+    Sums sums = {warp_sum(own), 0, 0};
+    share(sums.own);
     for (int warp = 0; warp < WARPS; warp++) {
-        before += warp < threadIdx.x / 32 ? parts[warp] : 0;
-        total += parts[warp];
+        sums.before += warp < threadIdx.x / 32 ? parts[warp] : 0;
+        sums.total += parts[warp];
     }
-    u64 target = __umul64hi(u, total);
-    if (target >= before && target - before < own) {
-        target -= before;
-        walk = start;
+    return sums;
+}
+
+/* The id whose weight, laid end to end in the order of ids, holds target. */
+template <class Weights>
+__device__ __forceinline__ int find(Weights weights, const Segment &s, const Sums &sums, u64 target)
+{
+    int lane = threadIdx.x % 32;
+    if (target >= sums.before && target - sums.before < sums.own) {
+        target -= sums.before;
         for (int i = s.begin; i < s.end; i += 32) {
-            bool valid = i + lane < s.end;
-            float x = valid ? row.at(i + lane) : MINUS_INFINITY;
-            u64 scan = warp_scan(walk.take(x, valid) ? row.mass(x, scale) : 0);
+            u64 scan = warp_scan(weights.next(i + lane, i + lane < s.end));
             unsigned past = __ballot_sync(0xffffffffu, scan > target);
             if (past) {
                 if (lane == 0)
@@ -60,13 +82,13 @@ __device__ __forceinline__ int draw(const Row &row, const Cut &cut, float scale,
 }
 
 /*
- * Philox4x32-10 of (position, use 0) under the seed (Salmon, Moraes, Dror,
- * Shaw, SC 2011): 53 random bits, at the top of a fraction of 64.
+ * Philox4x32-10 of (position, use) under the seed (Salmon, Moraes, Dror, Shaw,
+ * SC 2011): 53 random bits, at the top of a fraction of 64.
  */
-__device__ __forceinline__ u64 random_of(const SampleRow &options)
+__device__ __forceinline__ u64 random_of(const SampleRow &options, unsigned use)
 {
     unsigned c0 = static_cast<unsigned>(options.position), c1 = static_cast<unsigned>(options.position >> 32);
-    unsigned c2 = 0, c3 = 0;
+    unsigned c2 = use, c3 = 0;
     unsigned k0 = static_cast<unsigned>(options.seed), k1 = static_cast<unsigned>(options.seed >> 32);
     for (int round = 0; round < 10; round++) {
         unsigned h0 = __umulhi(0xd2511f53u, c0), l0 = 0xd2511f53u * c0;
@@ -106,6 +128,84 @@ __device__ __forceinline__ Cut filter(const Row &row, const SampleRow &options)
     return cut;
 }
 
+__device__ __forceinline__ Masses masses_of(const Row &row, const Segment &s, const SampleRow &options)
+{
+    return {row, options.scale, walk_of(row, s, filter(row, options))};
+}
+
+/* A probability is an integer, of so many. */
+constexpr u64 WHOLE = 1ull << 62;
+
+__shared__ u64 draft_parts[2]; /* the draft's probability in p and in q */
+
+/* floor(2^107 / total) of a sum of masses: 2^44 to 2^63. */
+__device__ __forceinline__ u64 reciprocal(u64 total)
+{
+    u64 quotient = 0, rest = 1ull << 43;
+    for (int i = 0; i < 64; i++) {
+        rest *= 2;
+        quotient = quotient << 1 | (rest >= total);
+        rest -= rest >= total ? total : 0;
+    }
+    return quotient;
+}
+
+/* max(p - q, 0); on its way it keeps the draft's own two. */
+struct Residual {
+    Masses p, q;
+    u64 p_one, q_one; /* reciprocals; q_one 0: all of q is the draft */
+    int draft;
+
+    __device__ __forceinline__ u64 next(int i, bool valid)
+    {
+        u64 in_p = __umul64hi(p.next(i, valid) << 19, p_one);
+        u64 in_q = i == draft ? WHOLE : 0;
+        if (q_one)
+            in_q = __umul64hi(q.next(i, valid) << 19, q_one);
+        if (valid && i == draft) {
+            draft_parts[0] = in_p;
+            draft_parts[1] = in_q;
+        }
+        return in_p > in_q ? in_p - in_q : 0;
+    }
+};
+
+/*
+ * The draft with probability p(draft) / q(draft), else a token of the residual;
+ * where that is nothing, of p.
+ */
+__device__ __forceinline__ int judge(const Masses &p, const Segment &s, const SampleRow &options)
+{
+    Sums p_sums = sums_of(p, s);
+    Residual residual = {p, p, reciprocal(p_sums.total), 0, options.draft};
+    if (options.from) {
+        Row row = {options.from, p.row.vocabulary, MINUS_INFINITY};
+        row.top = value_of(static_cast<unsigned>(highest(row) >> 32));
+        residual.q = masses_of(row, s, options);
+        residual.q_one = reciprocal(sums_of(residual.q, s).total);
+    }
+    Sums sums = sums_of(residual, s);
+    bool kept = __umul64hi(random_of(options, RANDOM_ACCEPT), draft_parts[1]) < draft_parts[0];
+    __syncthreads(); /* all have read the draft's parts */
+    if (kept)
+        return options.draft;
+    u64 u = random_of(options, RANDOM_RESIDUAL);
+    if (!sums.total)
+        return find(p, s, p_sums, __umul64hi(u, p_sums.total));
+    return find(residual, s, sums, __umul64hi(u, sums.total));
+}
+
+/* The row's token at a temperature above 0. */
+__device__ __forceinline__ int draw(const Row &row, const SampleRow &options)
+{
+    Segment s = segment_of(row);
+    Masses masses = masses_of(row, s, options);
+    if (options.use == RANDOM_ACCEPT)
+        return judge(masses, s, options);
+    Sums sums = sums_of(masses, s);
+    return find(masses, s, sums, __umul64hi(random_of(options, options.use), sums.total));
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 ${SYMBOL}(const __grid_constant__ SampleArgs args)
 {
@@ -120,7 +220,7 @@ ${SYMBOL}(const __grid_constant__ SampleArgs args)
         return;
     }
     if (options.scale > 0.0f)
-        token = draw(row, filter(row, options), options.scale, random_of(options));
+        token = draw(row, options);
     if (threadIdx.x == 0)
         args.token[blockIdx.x] = token;
 }

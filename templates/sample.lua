@@ -15,7 +15,7 @@ return {
     return { threads = p.threads, shared_bytes = 0, min_ctas = 1 }
   end,
   key = function()
-    return "sample-2"
+    return "sample-3"
   end,
   symbol = function(p)
     return string.format("sample_t%d", p.threads)

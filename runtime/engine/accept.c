@@ -1,57 +1,61 @@
 #include "accept.h"
 
-static double probability(const spt_candidate *c, size_t count, int32_t token)
+/* What a draft was drawn from, read in the order of ids. */
+typedef struct reader {
+    const spt_candidate *q; /* NULL: all of it is the draft */
+    size_t count, at;
+    int32_t draft;
+} reader;
+
+static uint64_t part_of(reader *r, int32_t token)
 {
-    for (size_t i = 0; i < count; i++)
-        if (c[i].token == token)
-            return c[i].p;
-    return 0;
+    if (!r->q)
+        return token == r->draft ? SPT_SAMPLE_WHOLE : 0;
+    while (r->at < r->count && r->q[r->at].token < token)
+        r->at++;
+    return r->at < r->count && r->q[r->at].token == token ? r->q[r->at].part
+                                                          : 0;
 }
 
-/* What q holds at token; a certain draft holds 1 at itself. */
-static double drawn_from(const spt_candidate *q, size_t n_q, int32_t draft,
-                         int32_t token)
+/* max(p - q, 0) at the reader's next token. */
+static uint64_t left_of(const spt_candidate *p, reader *r)
 {
-    return q ? probability(q, n_q, token) : token == draft;
+    uint64_t taken = part_of(r, p->token);
+    return p->part > taken ? p->part - taken : 0;
 }
 
 /*
  * From max(p - q, 0). Where nothing is left (p equals q to the last bit and
- * the draft was still rejected, which takes u = 1 - 2^-53 at least) from p.
+ * the draft was still rejected) from p.
  */
-static int32_t residual(const spt_candidate *p, size_t n_p, int32_t draft,
-                        const spt_candidate *q, size_t n_q, double v)
+static int32_t residual(const spt_candidate *p, size_t n_p, const reader *from,
+                        double v)
 {
-    double sum = 0;
-    int32_t last = -1;
+    reader all = *from, none = {.draft = -1}, *r;
+    uint64_t sum = 0, whole = 0, at;
     for (size_t i = 0; i < n_p; i++) {
-        double left = p[i].p - drawn_from(q, n_q, draft, p[i].token);
-        if (left > 0) {
-            sum += left;
-            last = p[i].token;
-        }
+        sum += left_of(&p[i], &all);
+        whole += p[i].part;
     }
-    if (last < 0)
-        return spt_pick(p, n_p, v);
-    v *= sum;
-    for (size_t i = 0; i < n_p; i++) {
-        double left = p[i].p - drawn_from(q, n_q, draft, p[i].token);
-        if (left <= 0)
-            continue;
-        v -= left;
-        if (v < 0)
+    at = spt_sample_at(v, sum ? sum : whole);
+    all.at = 0;
+    r = sum ? &all : &none;
+    for (size_t i = 0;; i++) {
+        uint64_t left = left_of(&p[i], r);
+        if (at < left)
             return p[i].token;
+        at -= left;
     }
-    return last;
 }
 
 int32_t spt_reject(const spt_candidate *p, size_t n_p, int32_t draft,
-                   const spt_candidate *q, size_t n_q, double u, double v,
-                   bool *kept)
+                   const spt_candidate *q, size_t n_q, double u, double v)
 {
-    double have = probability(p, n_p, draft);
-    *kept = u * drawn_from(q, n_q, draft, draft) < have;
-    return *kept ? draft : residual(p, n_p, draft, q, n_q, v);
+    const reader from = {.q = q, .count = n_q, .draft = draft};
+    reader of_p = {.q = p, .count = n_p}, of_q = from;
+    if (spt_sample_at(u, part_of(&of_q, draft)) < part_of(&of_p, draft))
+        return draft;
+    return residual(p, n_p, &from, v);
 }
 
 static int child_with(const spt_draft *d, int parent, int32_t token)
@@ -62,30 +66,20 @@ static int child_with(const spt_draft *d, int parent, int32_t token)
     return -1;
 }
 
-typedef struct walk {
-    spt_sampler *sampler;
-    const spt_draft *draft;
-    const spt_sequence *sequence;
-} walk;
-
-/* The token after node by rejection of its one child; *next: the child. */
-static spt_status judge(const walk *w, uint64_t seed, int node,
-                        const float *logits, int32_t *token, int *next,
-                        spt_error *err)
+/* The token after node by rejection of its one child. */
+static spt_status judge(spt_sampler *sampler, const spt_draft *d, int node,
+                        const float *logits, const spt_sequence *s,
+                        int32_t *token, spt_error *err)
 {
-    const spt_sequence *s = w->sequence;
-    const spt_draft *d = w->draft;
+    uint64_t seed = spt_sampler_options(sampler)->seed;
+    const spt_draft_origin *q = &d->from[node + 1];
     const spt_candidate *p;
     size_t n_p;
-    int child = node + 1;
-    bool kept;
-    SPT_TRY(spt_sampler_candidates(w->sampler, logits, s->tokens, s->n_tokens,
-                                   &p, &n_p, err));
-    *token =
-        spt_reject(p, n_p, d->token[child], d->from[child], d->n_from[child],
-                   spt_random(seed, s->n_tokens, SPT_RANDOM_ACCEPT),
-                   spt_random(seed, s->n_tokens, SPT_RANDOM_RESIDUAL), &kept);
-    *next = kept ? child : -1;
+    SPT_TRY(spt_sampler_candidates(sampler, logits, s->tokens, s->n_tokens, &p,
+                                   &n_p, err));
+    *token = spt_reject(p, n_p, d->token[node + 1], q->parts, q->count,
+                        spt_random(seed, s->n_tokens, SPT_RANDOM_ACCEPT),
+                        spt_random(seed, s->n_tokens, SPT_RANDOM_RESIDUAL));
     return SPT_OK;
 }
 
@@ -104,27 +98,21 @@ spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
                       spt_sequence *sequence, spt_accepted *accepted,
                       spt_error *err)
 {
-    walk w = {sampler, draft, sequence};
-    uint64_t seed = spt_sampler_options(sampler)->seed;
     bool reject = rule == SPT_ACCEPT_REJECTION && draft->chain;
-    int node = 0;
     accepted->count = accepted->nodes = 0;
     accepted->offered = deepest(draft);
-    while (node >= 0) {
+    for (int node = 0; node >= 0;) {
         const float *row = logits + (size_t)node * (size_t)vocab;
         int32_t token = -1;
-        int next = -1;
         accepted->path[accepted->nodes++] = node;
-        if (reject && node < draft->count) {
-            SPT_TRY(judge(&w, seed, node, row, &token, &next, err));
-        } else {
+        if (reject && node < draft->count)
+            SPT_TRY(judge(sampler, draft, node, row, sequence, &token, err));
+        else
             SPT_TRY(spt_sampler_token(sampler, row, sequence->tokens,
                                       sequence->n_tokens, &token, err));
-            next = child_with(draft, node, token);
-        }
         accepted->count++;
         SPT_TRY(spt_sequence_append(sequence, &token, 1, err));
-        node = next;
+        node = child_with(draft, node, token);
     }
     return SPT_OK;
 }

@@ -9,7 +9,10 @@
  * SPT_ACCEPT_REJECTION (Leviathan et al. 2211.17192, Chen et al. 2302.01318):
  * a draft d drawn from q is accepted with probability p(d) / q(d), else the
  * token is drawn from max(p - q, 0) scaled to 1. The text is another one than
- * without drafts, its distribution the same. Chains only: a tree is matched.
+ * without drafts, its distribution the same. Chains only: a tree is matched,
+ * and so is whatever may become one, as the choice must not hang on the drafts.
+ * Probabilities are integers, so that host and device judge alike
+ * (kernels/sample.h). At temperature 0 both rules are one.
  */
 #ifndef SPT_ACCEPT_H
 #define SPT_ACCEPT_H
@@ -34,7 +37,7 @@ spt_status spt_accept(spt_sampler *sampler, spt_accept_rule rule,
                       spt_error *err);
 
 /*
- * The same by match where the device has accepted: `nodes` nodes of the draft,
+ * The same where the device has accepted: `nodes` nodes of the draft,
  * and the target's token after each.
  */
 spt_status spt_accept_path(const spt_draft *draft, const int *path,
@@ -44,11 +47,10 @@ spt_status spt_accept_path(const spt_draft *draft, const int *path,
 
 /*
  * Rejection of one draft: the token that the text gets, from p, from what the
- * draft was drawn from, q (NULL: it was certain), and the uniform numbers u
- * (accept?) and v (which instead?). *kept: it is the draft.
+ * draft was drawn from, q (NULL: it was certain), both in the order of ids, and
+ * the uniform numbers u (accept?) and v (which instead?).
  */
 int32_t spt_reject(const spt_candidate *p, size_t n_p, int32_t draft,
-                   const spt_candidate *q, size_t n_q, double u, double v,
-                   bool *kept);
+                   const spt_candidate *q, size_t n_q, double u, double v);
 
 #endif

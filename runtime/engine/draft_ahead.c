@@ -25,7 +25,8 @@ spt_forward_limits spt_ahead_limits(const spt_ahead_options *o)
                                 .page_size = o->page_size,
                                 .dtype = o->fp16 ? SPT_FP16 : SPT_BF16,
                                 .graphs = o->graphs,
-                                .target_vocab = o->target_vocab};
+                                .target_vocab = o->target_vocab,
+                                .kept = o->sessions * o->draft_length};
 }
 
 /* Which token each id of the target is. */
@@ -59,6 +60,7 @@ spt_status spt_ahead_open(spt_ahead *a, spt_error *err)
     const spt_forward_limits *l = spt_forward_limits_of(a->forward);
     a->vocab = spt_forward_config(a->forward)->vocab;
     a->target_vocab = l->target_vocab;
+    a->kept = l->kept / l->sequences;
     SPT_TRY(spt_pool_open(l->pages, l->page_size, &a->pool, err));
     if (!allocate(a, l))
         return no_memory(err);
@@ -107,6 +109,13 @@ void spt_ahead_session_close(void *session)
     spt_free(s);
 }
 
+/* The host draws where the target judges there. */
+static bool draws_on_device(const spt_ahead *a, const spt_draft_request *r)
+{
+    bool stays = !r->sample || (r->on_device && r->want <= a->kept);
+    return stays && spt_forward_chooses(a->forward);
+}
+
 static spt_status start(spt_ahead *a, spt_ahead_lane *l, spt_draft_request *r,
                         spt_error *err)
 {
@@ -116,6 +125,7 @@ static spt_status start(spt_ahead *a, spt_ahead_lane *l, spt_draft_request *r,
     int base = l->state->base = l->state->sequence.n_tokens;
     int room = spt_forward_limits_of(a->forward)->context - base - 1;
     l->busy = base > 0 && r->want > 0 && room > r->want;
+    l->on_device = draws_on_device(a, r);
     return SPT_OK;
 }
 
@@ -138,19 +148,15 @@ static spt_status write_text(spt_ahead *a, const spt_ahead_lane *l, int *count,
     return SPT_OK;
 }
 
-/*
- * Whether the device draws the lane's next token, and how. The host does where
- * it has to know what a draft was drawn from.
- */
-static bool draws_on_device(spt_ahead *a, spt_ahead_lane *l)
+/* How the device draws the lane's next token; false: the host has to. */
+static bool write_row(spt_ahead *a, spt_ahead_lane *l)
 {
     const spt_draft_request *r = l->request;
     spt_adjuster *adjuster = spt_sampler_adjuster(r->sampler);
     spt_error ignored; /* the host will meet it too */
     int count;
-    if (r->sample || !spt_forward_chooses(a->forward))
-        return false;
     l->row = spt_sampler_row(r->sampler, r->count + l->depth);
+    l->row.use = r->sample ? SPT_RANDOM_DRAFT : SPT_RANDOM_SAMPLE;
     return !adjuster || (write_text(a, l, &count, &ignored) == SPT_OK &&
                          spt_adjuster_block(adjuster, a->text, count, NULL,
                                             NULL, 1, &l->adjustment));
@@ -171,8 +177,7 @@ static spt_status remember(spt_ahead_lane *l, const spt_candidate *c, size_t n,
         return no_memory(err);
     memcpy(copy, c, n * sizeof *copy);
     l->state->from[l->node] = copy;
-    l->request->draft->from[l->node] = copy;
-    l->request->draft->n_from[l->node] = n;
+    l->request->draft->from[l->node] = (spt_draft_origin){copy, n, 0};
     return SPT_OK;
 }
 
@@ -199,13 +204,26 @@ static spt_status add_token(spt_ahead *a, spt_ahead_lane *l, int32_t token,
                    : SPT_OK;
 }
 
+/* Where the logits of the lane's next token are kept. */
+static int kept_row(const spt_ahead *a, const spt_ahead_lane *l)
+{
+    return (int)(l - a->lanes) * a->kept + l->depth;
+}
+
 /* The token that the device has drawn; none: the lane stops. */
 static spt_status grow_by_choice(spt_ahead *a, spt_ahead_lane *l,
                                  spt_error *err)
 {
     int32_t token = l->choice.count > 0 ? l->choice.token[0] : -1;
+    int row = kept_row(a, l);
     l->busy = token >= 0;
-    return l->busy ? add_token(a, l, token, err) : SPT_OK;
+    if (!l->busy)
+        return SPT_OK;
+    SPT_TRY(add_token(a, l, token, err));
+    if (l->node >= 0 && l->request->sample)
+        l->request->draft->from[l->node].logits =
+            spt_forward_kept(a->forward, row);
+    return SPT_OK;
 }
 
 /* The same from the lane's logits. */
@@ -218,6 +236,9 @@ static spt_status grow(spt_ahead *a, spt_ahead_lane *l, const float *logits,
     size_t n;
     int32_t token;
     int count;
+    l->busy = !(r->sample && l->on_device); /* the device should have drawn */
+    if (!l->busy)
+        return SPT_OK;
     SPT_TRY(write_text(a, l, &count, err));
     spt_translate_row(logits, a->vocab, a->from_target, a->target_vocab,
                       a->translated);
@@ -256,13 +277,15 @@ static spt_forward_item make_item(spt_ahead *a, int lane, int32_t *fed,
                              .count = feed,
                              .logits = q->n_kv + feed == q->n_tokens};
     memcpy(fed, q->tokens + q->n_kv, (size_t)feed * sizeof *fed);
-    if (item.logits && draws_on_device(a, l)) {
+    if (item.logits && l->on_device && write_row(a, l)) {
         item.sample = &l->row;
         if (spt_sampler_adjuster(l->request->sampler))
             item.adjust = &l->adjustment;
         item.choice = &l->choice;
         item.logprobs = branches(l->request) ? &l->best : NULL;
         item.best = branches(l->request);
+        item.keeps = l->request->sample;
+        item.keep = kept_row(a, l);
     }
     if (a->item)
         a->item(a->user, lane, &item);

@@ -8,7 +8,7 @@
  * lane draws with the random number that the
  * target will draw with at the same position, so that equal distributions give
  * equal tokens; for rejection it draws with numbers of its own and says from
- * what. With more than one branch the next best tokens are siblings.
+ * what: rows that stay on the device where the target judges there. With more than one branch the next best tokens are siblings.
  */
 #ifndef SPT_DRAFT_AHEAD_H
 #define SPT_DRAFT_AHEAD_H
@@ -21,7 +21,7 @@ typedef struct spt_ahead_state {
     spt_sequence sequence; /* what is fed: the text, then drafts */
     int base; /* its tokens that are of the text */
     int32_t first; /* a head's: the text's first token, which is not fed */
-    spt_candidate *from[SPT_DRAFT_NODES]; /* what drafts were drawn from */
+    spt_candidate *from[SPT_DRAFT_NODES]; /* what the host drew drafts from */
 } spt_ahead_state;
 
 /* One session while it drafts. */
@@ -31,7 +31,7 @@ typedef struct spt_ahead_lane {
     int node; /* last drafted node of the path, 0 = the anchor */
     int depth;
     int32_t drafted[SPT_DRAFT_NODES]; /* (depth) the path's tokens */
-    bool busy;
+    bool busy, on_device; /* the device draws its tokens */
     spt_sample_row row; /* how the device draws its next token */
     spt_adjustment adjustment; /* and what changes its logits first */
     spt_forward_choice choice; /* which it was */
@@ -42,6 +42,7 @@ typedef struct spt_ahead_lane {
 typedef struct spt_ahead_options {
     int target_vocab;
     int sessions, context, prefill_chunk, page_size;
+    int draft_length; /* at most, of a session in a step */
     bool fp16;
     int graphs; /* spt_forward_limits */
 } spt_ahead_options;
@@ -65,6 +66,7 @@ typedef struct spt_ahead {
     /* Its own. */
     spt_pool *pool;
     int vocab, target_vocab;
+    int kept; /* rows of logits that a lane can keep */
     int32_t *from_target; /* (target_vocab) its token of each id, or -1 */
     float *logits; /* (sessions, vocab) */
     float *translated; /* (target_vocab) a row in the target's ids */

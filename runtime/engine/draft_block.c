@@ -5,8 +5,7 @@ void spt_draft_clear(spt_draft *d)
     d->count = 0;
     d->chain = true;
     d->token[0] = d->parent[0] = -1;
-    d->from[0] = NULL;
-    d->n_from[0] = 0;
+    d->from[0] = (spt_draft_origin){0};
 }
 
 static int find_child(const spt_draft *d, int parent, int32_t token)
@@ -27,8 +26,7 @@ int spt_draft_add(spt_draft *d, int parent, int32_t token, int *same)
     int node = ++d->count;
     d->token[node] = token;
     d->parent[node] = parent;
-    d->from[node] = NULL;
-    d->n_from[node] = 0;
+    d->from[node] = (spt_draft_origin){0};
     d->chain = d->chain && parent == node - 1;
     return node;
 }
@@ -52,7 +50,6 @@ void spt_draft_clean(spt_draft *d, int vocab, int max_depth, int max_nodes)
         d->token[kept] = d->token[i];
         d->parent[kept] = moved[parent];
         d->from[kept] = d->from[i];
-        d->n_from[kept] = d->n_from[i];
         d->chain = d->chain && moved[parent] == kept - 1;
     }
     d->count = kept;

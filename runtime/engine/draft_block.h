@@ -13,15 +13,23 @@
 
 enum { SPT_DRAFT_NODES = 32 }; /* the anchor counted */
 
+/*
+ * What a token was drawn from, for rejection; all 0: it was certain. The
+ * drafter's until its next call.
+ */
+typedef struct spt_draft_origin {
+    const spt_candidate *parts; /* (count) in the order of ids */
+    size_t count;
+    uint64_t logits; /* or on the device: address of a row in the target's ids,
+                        whose parts are what the request's sampler leaves */
+} spt_draft_origin;
+
 typedef struct spt_draft {
     int count; /* drafted nodes: 0 ... SPT_DRAFT_NODES - 1 */
     bool chain; /* parent[i] == i - 1 for all */
     int32_t token[SPT_DRAFT_NODES]; /* [0] is not used */
     int32_t parent[SPT_DRAFT_NODES]; /* [0] is -1 */
-    /* What token[i] was drawn from, for rejection; NULL = it was certain.
-       The drafter's until its next call. */
-    const spt_candidate *from[SPT_DRAFT_NODES];
-    size_t n_from[SPT_DRAFT_NODES];
+    spt_draft_origin from[SPT_DRAFT_NODES];
 } spt_draft;
 
 /* No drafts. */
@@ -53,6 +61,7 @@ typedef struct spt_draft_request {
     int branches; /* children per node: 1 = a chain */
     spt_sampler *sampler; /* the session's, for the target's tokens */
     bool sample; /* draw drafts and say from what: rejection will judge */
+    bool on_device; /* and can judge there */
     spt_draft *draft; /* cleared; to be filled */
 } spt_draft_request;
 

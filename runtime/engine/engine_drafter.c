@@ -27,6 +27,7 @@ static spt_ahead_options ahead_options(const spt_engine_options *o,
                                .context = o->context,
                                .prefill_chunk = o->prefill_chunk,
                                .page_size = o->page_size,
+                               .draft_length = o->draft_length,
                                .fp16 = o->dtype == SPT_TYPE_FP16,
                                .graphs = o->no_graphs ? 0 : GRAPHS};
 }

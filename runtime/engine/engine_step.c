@@ -86,6 +86,45 @@ static void plan(step *st, spt_session *const *sessions, size_t count)
         }
 }
 
+/* By the options alone: what is drafted must not choose how it is judged. */
+static bool judges(const spt_session *s)
+{
+    return s->options.accept == SPT_ACCEPT_REJECTION &&
+           s->options.sampling.temperature > 0 &&
+           s->engine->options.draft.branches <= 1;
+}
+
+/* Rows whose next token the text has, when what the model thinks of it is
+   asked for. */
+static int scored_rows(const spt_share *share)
+{
+    return share->session->answer.options.prompt
+               ? share->prefix - share->decodes
+               : 0;
+}
+
+/* Where no row of the share has to come to the host. */
+static bool stays_there(const spt_share *share)
+{
+    return share->decodes && !scored_rows(share) &&
+           spt_forward_chooses(share->session->engine->forward);
+}
+
+/* Whether the session's tokens will be drawn on the device, whatever is
+   drafted. */
+static bool can_choose(const spt_share *share)
+{
+    const spt_session *s = share->session;
+    spt_adjuster *adjuster = spt_sampler_adjuster(s->sampler);
+    spt_adjustment now;
+    if (!stays_there(share))
+        return false;
+    return !adjuster ||
+           (spt_adjuster_block(adjuster, s->sequence.tokens,
+                               s->sequence.n_tokens, NULL, NULL, 1, &now) &&
+            now.list.count + SPT_DRAFT_NODES <= SPT_ADJUST_ENTRIES);
+}
+
 static spt_status draft(step *st, spt_error *err)
 {
     spt_engine *e = st->engine;
@@ -104,17 +143,17 @@ static spt_status draft(step *st, spt_error *err)
         s->drafted = depth > 0;
         share->depth = depth;
         if (depth > 0)
-            requests[n++] = (spt_draft_request){
-                .state = s->draft_state,
-                .text = s->sequence.tokens,
-                .count = s->sequence.n_tokens,
-                .sequence = &s->sequence,
-                .want = depth,
-                .branches = e->options.draft.branches,
-                .sampler = s->sampler,
-                .sample = s->options.accept == SPT_ACCEPT_REJECTION &&
-                          s->options.sampling.temperature > 0,
-                .draft = &s->draft};
+            requests[n++] =
+                (spt_draft_request){.state = s->draft_state,
+                                    .text = s->sequence.tokens,
+                                    .count = s->sequence.n_tokens,
+                                    .sequence = &s->sequence,
+                                    .want = depth,
+                                    .branches = e->options.draft.branches,
+                                    .sampler = s->sampler,
+                                    .sample = judges(s),
+                                    .on_device = can_choose(share),
+                                    .draft = &s->draft};
     }
     if (!n)
         return SPT_OK;
@@ -157,13 +196,13 @@ static spt_status reserve_all(step *st, spt_error *err)
     return SPT_OK;
 }
 
-/* Rows whose next token the text has, when what the model thinks of it is
-   asked for. */
-static int scored_rows(const spt_share *share)
+/* The row before a draft judges it; false: what it was drawn from is here. */
+static bool judge_on_device(const spt_draft *d, int node, spt_sample_row *row)
 {
-    return share->session->answer.options.prompt
-               ? share->prefix - share->decodes
-               : 0;
+    row->use = SPT_RANDOM_ACCEPT;
+    row->draft = d->token[node];
+    row->from = d->from[node].logits;
+    return !d->from[node].parts;
 }
 
 /*
@@ -174,17 +213,17 @@ static bool choose_on_device(spt_share *share)
 {
     const spt_session *s = share->session;
     const spt_draft *d = &s->draft;
-    bool judges =
-        s->options.accept == SPT_ACCEPT_REJECTION && d->count > 0 && d->chain;
     spt_adjuster *adjuster = spt_sampler_adjuster(s->sampler);
-    if (!share->decodes || judges || scored_rows(share) ||
-        !spt_forward_chooses(s->engine->forward))
-        return false;
-    for (int i = 0; i <= d->count; i++)
-        share->rows[i] = spt_sampler_row(s->sampler, s->sequence.n_tokens +
-                                                         spt_draft_depth(d, i));
-    return !adjuster ||
-           spt_adjuster_block(adjuster, s->sequence.tokens,
+    bool judged = judges(s) && d->chain, able = stays_there(share);
+    for (int i = 0; i <= d->count && able; i++) {
+        int position = s->sequence.n_tokens + spt_draft_depth(d, i);
+        share->rows[i] = spt_sampler_row(s->sampler, position);
+        if (judged && i < d->count)
+            able = judge_on_device(d, i + 1, &share->rows[i]);
+    }
+    if (!able || !adjuster)
+        return able;
+    return spt_adjuster_block(adjuster, s->sequence.tokens,
                               s->sequence.n_tokens, d->token, d->parent,
                               1 + d->count, &share->adjustment);
 }
@@ -288,8 +327,9 @@ static spt_status accept_drafts(const spt_share *share, const float *logits,
     if (share->on_device)
         return spt_accept_path(&s->draft, c->path, c->token, c->count,
                                &s->sequence, accepted, err);
-    SPT_TRY(spt_accept(s->sampler, s->options.accept, &s->draft, logits, vocab,
-                       &s->sequence, accepted, err));
+    spt_accept_rule rule = judges(s) ? SPT_ACCEPT_REJECTION : SPT_ACCEPT_MATCH;
+    SPT_TRY(spt_accept(s->sampler, rule, &s->draft, logits, vocab, &s->sequence,
+                       accepted, err));
     if (wants_logprobs(s))
         make_logprobs(share, logits, accepted);
     return SPT_OK;

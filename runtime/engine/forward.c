@@ -80,7 +80,7 @@ static uint64_t input_ints(const spt_model_config *c,
     uint64_t sequences = (uint64_t)l->sequences;
     uint64_t pages = ceil_div((uint64_t)l->context, (uint64_t)l->page_size);
     uint64_t chosen =
-        (uint64_t)l->logits * (sizeof(spt_sample_row) / 4 + 3) + sequences + 2;
+        (uint64_t)l->logits * (sizeof(spt_sample_row) / 4 + 4) + sequences + 2;
     return 3 * (uint64_t)l->tokens + 2 * (uint64_t)l->logits + 2 * sequences +
            1 + sequences * pages + chosen + SPT_DRAFT_NODES + 2 +
            forward_adjust_ints(c, l);
@@ -125,6 +125,7 @@ static spt_status measure(const spt_model *model, const spt_forward_limits *l,
             c->head.taps ? (uint64_t)(l->heard_slots + l->sequences) : 0,
         .input_ints = input_ints(c, l),
         .adjusted = forward_adjust_entries(c, l),
+        .kept = (uint64_t)l->kept,
         .drawn = ceil_div((uint64_t)l->target_vocab, 8) * 8,
         .partial_rows = partial_rows(c, l)};
     return forward_weights_measure(model, l->dtype, &sizes->weight_bytes, err);

@@ -36,6 +36,7 @@ typedef struct spt_forward_limits {
     /* A head's: of the model that it reads, tokens of one pass, and slots of
        the KV pool. */
     int heard_tokens, heard_slots;
+    int kept; /* rows of those logits that can be kept on the device */
 } spt_forward_limits;
 
 /* Where kernels come from: a pack, or templates and a compiler. */
@@ -77,7 +78,7 @@ spt_dtype spt_forward_dtype(const spt_model_config *config);
 /*
  * The kernels that spt_forward_open asks for, each once: *requests, `count` of
  * them (spt_free). Loads nothing; of the limits page_size, dtype, trees,
- * histories and target_vocab (some or none) matter.
+ * histories, target_vocab and kept (some or none) matter.
  */
 spt_status spt_forward_kernels(const spt_model *model,
                                const spt_forward_limits *limits,
@@ -133,6 +134,8 @@ typedef struct spt_forward_item {
     /* A head's: rows of features that the tokens read, and that those with
        logits leave. */
     const int32_t *reads, *writes; /* (count), (logits) */
+    bool keeps; /* what the (one) token is drawn from is kept, as row `keep` */
+    int keep;
 } spt_forward_item;
 
 /* Tokens can be drawn on the device: the vocabulary is not too large. */
@@ -145,6 +148,9 @@ bool spt_forward_chooses(const spt_forward *forward);
  */
 spt_status spt_forward_translate(spt_forward *forward, const int32_t *from,
                                  spt_error *err);
+
+/* Device address of a row of kept logits, in the target's ids. */
+uint64_t spt_forward_kept(const spt_forward *forward, int row);
 
 /*
  * Runs the items, in their order, and waits. logits (row, vocab) of those

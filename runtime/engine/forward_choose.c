@@ -6,6 +6,7 @@
 
 #include "accept_path.h"
 #include "forward_int.h"
+#include "gather.h"
 #include "mem.h"
 #include "translate.h"
 
@@ -54,12 +55,14 @@ void forward_choose_write(const spt_forward_item *items, int count,
         c->blocks += items[i].sample != NULL;
         c->rows += items[i].sample ? items[i].logits : 0;
         c->logprobs = c->logprobs || items[i].logprobs;
+        c->keeps = c->keeps || items[i].keeps;
     }
     w->at += w->at % 2; /* rows hold 64-bit numbers */
     int32_t *rows = forward_write_ints(w, c->rows * ROW_INTS, &c->sample);
     int32_t *want = forward_write_ints(w, c->rows, &c->want);
     int32_t *draft = forward_write_ints(w, c->rows, &c->draft);
     int32_t *parent = forward_write_ints(w, c->rows, &c->parent);
+    int32_t *keep = forward_write_ints(w, c->rows, &c->keep);
     int32_t *start = forward_write_ints(w, c->blocks + 1, &c->start);
     int row = 0;
     for (int i = 0; i < count; i++) {
@@ -73,6 +76,7 @@ void forward_choose_write(const spt_forward_item *items, int count,
             draft[row] = item->tokens[item->count - item->logits + j];
             parent[row] = item->tree ? item->parent[j] : j - 1;
             want[row] = item->logprobs ? item->best : -1;
+            keep[row] = item->keeps ? item->keep : -1;
         }
     }
     *start = row;
@@ -98,6 +102,25 @@ static spt_status translate(const spt_forward *f, int rows, spt_error *err)
                                      .out_width = (int32_t)f->sizes.drawn};
     return spt_translate_launch(f->driver, f->kernels.translate, &args, rows,
                                 f->stream, err);
+}
+
+uint64_t spt_forward_kept(const spt_forward *f, int row)
+{
+    return f->buffer[SPT_FORWARD_KEPT] +
+           (uint64_t)row * f->sizes.drawn * sizeof(float);
+}
+
+static spt_status keep_rows(const spt_forward *f, const forward_choosing *c,
+                            spt_error *err)
+{
+    const spt_gather_args args = {.in = f->buffer[SPT_FORWARD_TRANSLATED],
+                                  .out = f->buffer[SPT_FORWARD_KEPT],
+                                  .to = c->keep,
+                                  .in_stride = (int64_t)f->sizes.drawn,
+                                  .out_stride = (int64_t)f->sizes.drawn,
+                                  .width = (int32_t)f->sizes.drawn};
+    return spt_gather_launch(f->driver, f->kernels.keep_logits, &args, c->rows,
+                             f->stream, err);
 }
 
 static spt_status take_logprobs(const spt_forward *f, const forward_choosing *c,
@@ -144,6 +167,8 @@ spt_status forward_choose(const spt_forward *f, const forward_choosing *c,
         SPT_TRY(forward_adjust(f, &c->adjusting, false, err));
     SPT_TRY(spt_sample_launch(f->driver, f->kernels.sample, &sample, c->rows,
                               f->stream, err));
+    if (c->keeps)
+        SPT_TRY(keep_rows(f, c, err));
     if (c->logprobs)
         SPT_TRY(take_logprobs(f, c, err));
     SPT_TRY(spt_accept_launch(f->driver, f->kernels.accept, &accept, c->blocks,

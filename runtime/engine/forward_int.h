@@ -15,6 +15,7 @@ typedef struct spt_forward_sizes {
     uint64_t tables, positions, pairs; /* of rotary angles */
     uint64_t adjusted; /* tokens of a row that bias and penalties change */
     uint64_t input_ints, partial_rows, weight_bytes;
+    uint64_t kept; /* rows */
     uint64_t drawn; /* ids of the target, in eights; 0: rows stay as they are */
     uint64_t in_width; /* of what a layer's attention reads */
     uint64_t heard_tokens, tap_width, feature_rows; /* a head's */
@@ -51,9 +52,10 @@ typedef struct forward_attention {
 typedef struct forward_kernels {
     spt_kernel_set *set;
     const spt_function *embedding, *norm, *norm_gather, *norm_add, *compact;
-    const spt_function *translate, *adjust, *sample, *logprobs, *accept, *ngram;
     /* A head's: rows to features, features to rows, norm in the residual. */
     const spt_function *keep, *recall, *norm_wide;
+    const spt_function *translate, *adjust, *sample, *logprobs, *accept, *ngram;
+    const spt_function *keep_logits;
     const spt_function *rotary[2]; /* [tree] */
     forward_attention attention[2][2]; /* [tree][window] */
 } forward_kernels;
@@ -61,8 +63,8 @@ typedef struct forward_kernels {
 /* What the launches of a pass depend on, beside the inputs. */
 typedef struct forward_shape {
     int items, tokens, rows, max_tokens, page_stride, chunks, tree;
-    int blocks, logprobs; /* of forward_choosing */
     int adjusted, restore; /* of forward_adjusting */
+    int blocks, logprobs, keeps; /* of forward_choosing */
     int ints; /* of the inputs */
 } forward_shape;
 
@@ -164,10 +166,11 @@ spt_status forward_adjust(const spt_forward *f, const forward_adjusting *a,
    first ones. */
 typedef struct forward_choosing {
     int rows, blocks;
-    bool logprobs; /* of some rows */
+    bool logprobs, keeps; /* of some rows */
     forward_adjusting adjusting;
     CUdeviceptr sample, want; /* kernels/sample.h, logprobs.h */
     CUdeviceptr draft, parent, start; /* kernels/accept_path.h */
+    CUdeviceptr keep; /* int32 (row): which kept row it is, or -1 */
 } forward_choosing;
 
 /* What the device writes of a block: path, text, count. */

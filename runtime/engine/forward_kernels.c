@@ -232,6 +232,8 @@ static void want_all(list *l, spt_forward *f)
     if (f->limits.target_vocab)
         request(l, "translate", &plain, (want){&f->kernels.translate, NULL});
     request(l, "adjust", &plain, (want){&f->kernels.adjust, NULL});
+    if (f->limits.kept)
+        request(l, "gather", &plain, (want){&f->kernels.keep_logits, NULL});
     request(l, "sample", &plain, (want){&f->kernels.sample, NULL});
     request(l, "logprobs", &plain, (want){&f->kernels.logprobs, NULL});
     request(l, "accept", &accept, (want){&f->kernels.accept, NULL});

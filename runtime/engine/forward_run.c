@@ -553,6 +553,7 @@ spt_status spt_forward_run(spt_forward *f, const spt_forward_item *items,
         .logprobs = p.choosing.logprobs,
         .adjusted = p.choosing.adjusting.rows,
         .restore = p.choosing.adjusting.restore,
+        .keeps = p.choosing.keeps,
         .ints = (int)p.ints};
     SPT_TRY(repeats(&p) ? forward_graph_run(f, &shape, &work, err)
                         : enqueue(&p, err));

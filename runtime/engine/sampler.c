@@ -9,13 +9,19 @@
 /* Powers of two below the highest probability: nothing is left of it. */
 static const float NEGLIGIBLE = 46;
 
+typedef struct scored {
+    int32_t token;
+    float logit;
+} scored;
+
 struct spt_sampler {
     spt_sampling options;
     spt_sample_row row; /* the filters and the temperature of the options */
     spt_logit_bias *bias;
     int vocab;
     spt_adjuster *adjuster; /* NULL: no bias or penalties change logits */
-    spt_candidate *candidates; /* p is the logit until it is a probability */
+    scored *kept; /* (n_candidates of vocab) what the filters leave */
+    spt_candidate *candidates; /* the same with probabilities */
     size_t n_candidates;
 };
 
@@ -68,8 +74,9 @@ spt_status spt_sampler_open(const spt_sampling *options, int vocab,
                                                 options->min_p),
                        .vocab = vocab,
                        .bias = spt_calloc(n_bias + 1, sizeof *s->bias),
+                       .kept = spt_calloc(count, sizeof *s->kept),
                        .candidates = spt_calloc(count, sizeof *s->candidates)};
-    if (!s->bias || !s->candidates) {
+    if (!s->bias || !s->kept || !s->candidates) {
         spt_sampler_close(s);
         return spt_fail(err, SPT_E_MEMORY, "sampler: out of memory");
     }
@@ -92,6 +99,7 @@ void spt_sampler_close(spt_sampler *s)
         return;
     spt_free(s->bias);
     spt_adjuster_close(s->adjuster);
+    spt_free(s->kept);
     spt_free(s->candidates);
     spt_free(s);
 }
@@ -132,17 +140,17 @@ spt_status spt_sampler_nothing(spt_error *err)
                     "sampling: no logit is a number above -infinity");
 }
 
-static int by_p(const void *a, const void *b)
+static int by_logit(const void *a, const void *b)
 {
-    const spt_candidate *x = a, *y = b;
-    if (x->p != y->p)
-        return x->p < y->p ? 1 : -1;
+    const scored *x = a, *y = b;
+    if (x->logit != y->logit)
+        return x->logit < y->logit ? 1 : -1;
     return x->token < y->token ? -1 : 1;
 }
 
 static int by_token(const void *a, const void *b)
 {
-    const spt_candidate *x = a, *y = b;
+    const scored *x = a, *y = b;
     return x->token < y->token ? -1 : 1;
 }
 
@@ -154,15 +162,14 @@ static void collect(spt_sampler *s, const float *logits, float top)
     size_t n = 0, k = (size_t)s->options.top_k;
     for (int32_t i = 0; i < s->vocab; i++)
         if (spt_sample_logit(logits[i]) >= least)
-            s->candidates[n++] =
-                (spt_candidate){i, (double)spt_sample_logit(logits[i])};
-    qsort(s->candidates, n, sizeof *s->candidates, by_p);
+            s->kept[n++] = (scored){i, spt_sample_logit(logits[i])};
+    qsort(s->kept, n, sizeof *s->kept, by_logit);
     s->n_candidates = k > 0 && n > k ? k : n;
 }
 
 static uint64_t mass_of(const spt_sampler *s, size_t i, float top, float scale)
 {
-    return spt_sample_mass((float)s->candidates[i].p, top, scale);
+    return spt_sample_mass(s->kept[i].logit, top, scale);
 }
 
 static uint64_t mass_sum(const spt_sampler *s, float top, float scale)
@@ -189,12 +196,11 @@ static void keep_top_p(spt_sampler *s, float top)
 static void keep_min_p(spt_sampler *s, float top)
 {
     float least = top + s->row.min_log;
-    while (s->n_candidates > 1 &&
-           (float)s->candidates[s->n_candidates - 1].p < least)
+    while (s->n_candidates > 1 && s->kept[s->n_candidates - 1].logit < least)
         s->n_candidates--;
 }
 
-/* Candidates, in the order of ids, with their logits; the highest is *top. */
+/* What the filters leave, in the order of ids; the highest logit is *top. */
 static spt_status filter(spt_sampler *s, const float *logits,
                          const int32_t *text, int count, float *top,
                          spt_error *err)
@@ -206,14 +212,14 @@ static spt_status filter(spt_sampler *s, const float *logits,
     if (best < 0)
         return spt_sampler_nothing(err);
     *top = spt_sample_logit(adjusted[best]);
-    s->candidates[0] = (spt_candidate){best, (double)*top};
+    s->kept[0] = (scored){best, *top};
     s->n_candidates = 1;
     if (s->row.scale <= 0)
         return SPT_OK;
     collect(s, adjusted, *top);
     keep_top_p(s, *top);
     keep_min_p(s, *top);
-    qsort(s->candidates, s->n_candidates, sizeof *s->candidates, by_token);
+    qsort(s->kept, s->n_candidates, sizeof *s->kept, by_token);
     return SPT_OK;
 }
 
@@ -224,22 +230,14 @@ spt_status spt_sampler_candidates(spt_sampler *s, const float *logits,
 {
     float top;
     SPT_TRY(filter(s, logits, text, count, &top, err));
-    double sum = (double)mass_sum(s, top, s->row.scale);
+    uint64_t one = spt_sample_reciprocal(mass_sum(s, top, s->row.scale));
     for (size_t i = 0; i < s->n_candidates; i++)
-        s->candidates[i].p = (double)mass_of(s, i, top, s->row.scale) / sum;
+        s->candidates[i] = (spt_candidate){
+            s->kept[i].token,
+            spt_sample_part(mass_of(s, i, top, s->row.scale), one)};
     *candidates = s->candidates;
     *n_candidates = s->n_candidates;
     return SPT_OK;
-}
-
-int32_t spt_pick(const spt_candidate *candidates, size_t count, double u)
-{
-    for (size_t i = 0; i + 1 < count; i++) {
-        u -= candidates[i].p;
-        if (u < 0)
-            return candidates[i].token;
-    }
-    return candidates[count - 1].token;
 }
 
 spt_status spt_sampler_draw(spt_sampler *s, const float *logits,
@@ -253,7 +251,7 @@ spt_status spt_sampler_draw(spt_sampler *s, const float *logits,
     size_t i = 0;
     for (uint64_t mass; (mass = mass_of(s, i, top, scale)) <= at; i++)
         at -= mass;
-    *token = s->candidates[i].token;
+    *token = s->kept[i].token;
     return SPT_OK;
 }
 

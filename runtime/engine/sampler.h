@@ -23,7 +23,7 @@ typedef struct spt_sampler spt_sampler;
 /* One candidate after the filters. */
 typedef struct spt_candidate {
     int32_t token;
-    double p; /* probability; the candidates' add up to 1 */
+    uint64_t part; /* probability, of SPT_SAMPLE_WHOLE */
 } spt_candidate;
 
 /* options are checked (SPT_E_USAGE names the field) and copied. */
@@ -63,8 +63,5 @@ spt_status spt_sampler_candidates(spt_sampler *sampler, const float *logits,
                                   const int32_t *text, int count,
                                   const spt_candidate **candidates,
                                   size_t *n_candidates, spt_error *err);
-
-/* The candidate whose part of [0, 1) holds u. */
-int32_t spt_pick(const spt_candidate *candidates, size_t count, double u);
 
 #endif

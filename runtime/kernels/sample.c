@@ -42,15 +42,37 @@ uint64_t spt_sample_kept(float top_p, uint64_t sum)
     return kept ? kept : 1;
 }
 
-uint64_t spt_sample_at(double u, uint64_t sum)
+/* Of a product's 128 bits. */
+static uint64_t high_half(uint64_t a, uint64_t b)
 {
-    /* The high half of 128 bits; u has 53, and 11 zeros below them. */
-    uint64_t a = (uint64_t)(u * 0x1p53) << 11;
     uint64_t a1 = a >> 32, a0 = a & UINT32_MAX;
-    uint64_t b1 = sum >> 32, b0 = sum & UINT32_MAX;
+    uint64_t b1 = b >> 32, b0 = b & UINT32_MAX;
     uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
     uint64_t low = a0 * b1 + (middle & UINT32_MAX);
     return a1 * b1 + (middle >> 32) + (low >> 32);
+}
+
+uint64_t spt_sample_at(double u, uint64_t sum)
+{
+    /* u has 53 bits, and 11 zeros below them. */
+    return high_half((uint64_t)(u * 0x1p53) << 11, sum);
+}
+
+uint64_t spt_sample_reciprocal(uint64_t sum)
+{
+    /* floor(2^107 / sum), bit by bit; sums are 2^44 to 2^63. */
+    uint64_t quotient = 0, rest = UINT64_C(1) << 43;
+    for (int i = 0; i < 64; i++) {
+        rest *= 2;
+        quotient = quotient << 1 | (rest >= sum);
+        rest -= rest >= sum ? sum : 0;
+    }
+    return quotient;
+}
+
+uint64_t spt_sample_part(uint64_t mass, uint64_t reciprocal)
+{
+    return high_half(mass << 19, reciprocal);
 }
 
 spt_status spt_sample_check(const char *what, int32_t vocabulary,

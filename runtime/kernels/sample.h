@@ -9,6 +9,9 @@
  * that IEEE 754 fixes, so that a host draws the same token. Those kept are laid
  * end to end in the order of ids, and the one that holds u * sum is drawn;
  * among equal logits at the edge of top-k and top-p the lowest ids are kept.
+ *
+ * A row that judges gives its draft, drawn from q, with probability p(draft) /
+ * q(draft), else a token of max(p - q, 0), scaled to 1: engine/accept.h.
  */
 #ifndef SPT_SAMPLE_H
 #define SPT_SAMPLE_H
@@ -24,6 +27,12 @@ typedef struct spt_sample_row {
     int32_t top_k; /* 0: off */
     uint64_t seed;
     int64_t position; /* of the token that is drawn */
+    /* Of a draft that is judged; temperature 0 judges none. */
+    uint64_t from; /* device address of the logits that it was drawn from by
+                      these options; 0: it was certain */
+    int32_t draft;
+    int32_t use; /* spt_random_use: SPT_RANDOM_SAMPLE or SPT_RANDOM_DRAFT draws,
+                    SPT_RANDOM_ACCEPT judges the draft */
 } spt_sample_row;
 
 /* Options as users give them, 0: off; temperature 0: the highest logit. */
@@ -46,6 +55,14 @@ uint64_t spt_sample_mass(float logit, float top, float scale);
 uint64_t spt_sample_kept(float top_p, uint64_t sum);
 /* Which part of the masses' sum the random number u in [0, 1) names. */
 uint64_t spt_sample_at(double u, uint64_t sum);
+
+/*
+ * A probability as an integer, of SPT_SAMPLE_WHOLE: of a mass, by the
+ * reciprocal of the masses' sum.
+ */
+static const uint64_t SPT_SAMPLE_WHOLE = UINT64_C(1) << 62;
+uint64_t spt_sample_reciprocal(uint64_t sum);
+uint64_t spt_sample_part(uint64_t mass, uint64_t reciprocal);
 
 typedef struct spt_sample_args {
     CUdeviceptr logits; /* float (row, vocabulary) */

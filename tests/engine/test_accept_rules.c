@@ -147,25 +147,39 @@ static void test_right_drafts(void)
     spt_pool_close(pool);
 }
 
+/* Those above 0, as integers; how many. */
+static size_t parts_of(const double *p, spt_candidate *parts)
+{
+    size_t n = 0;
+    for (int i = 0; i < VOCAB; i++)
+        if (p[i] > 0)
+            parts[n++] =
+                (spt_candidate){i, (uint64_t)(p[i] * (double)SPT_SAMPLE_WHOLE)};
+    return n;
+}
+
+static int32_t draw(const spt_candidate *q, size_t n, double u)
+{
+    uint64_t sum = 0, at;
+    size_t i = 0;
+    for (size_t j = 0; j < n; j++)
+        sum += q[j].part;
+    for (at = spt_sample_at(u, sum); at >= q[i].part; i++)
+        at -= q[i].part;
+    return q[i].token;
+}
+
 /* Chi-square of n draws of the first token against p. */
 static double chi_square(const double *p, const double *q, int n, bool certain)
 {
     spt_candidate from[VOCAB], target[VOCAB];
-    size_t n_from = 0, n_target = 0;
+    size_t n_from = parts_of(q, from), n_target = parts_of(p, target);
     double counts[VOCAB] = {0}, chi = 0;
-    for (int i = 0; i < VOCAB; i++) {
-        if (q[i] > 0)
-            from[n_from++] = (spt_candidate){i, q[i]};
-        if (p[i] > 0)
-            target[n_target++] = (spt_candidate){i, p[i]};
-    }
     for (int i = 0; i < n; i++) {
-        bool kept;
-        int32_t draft =
-            spt_pick(from, n_from, spt_random(5, i, SPT_RANDOM_DRAFT));
+        int32_t draft = draw(from, n_from, spt_random(5, i, SPT_RANDOM_DRAFT));
         counts[spt_reject(target, n_target, draft, certain ? NULL : from,
                           n_from, spt_random(5, i, SPT_RANDOM_ACCEPT),
-                          spt_random(5, i, SPT_RANDOM_RESIDUAL), &kept)]++;
+                          spt_random(5, i, SPT_RANDOM_RESIDUAL))]++;
     }
     for (int i = 0; i < VOCAB; i++) {
         double expected = p[i] * n;

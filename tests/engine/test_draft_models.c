@@ -226,6 +226,71 @@ static void test_where(const tiny_model *t)
     }
 }
 
+/* Answers by rejection where target and drafter draw on the host or not. */
+static uint64_t reject(spt_engine *e, spt_ahead *a, bool target_on_host,
+                       bool drafter_on_host, tiny_answer *answers)
+{
+    const float untouched = 12345;
+    e->forward->on_host = target_on_host;
+    if (a)
+        a->forward->on_host = drafter_on_host;
+    e->logits[0] = untouched;
+    uint64_t steps = run_both(e, 0.8, 4, SPT_ACCEPT_REJECTION, answers);
+    bool all_logits = target_on_host || drafter_on_host;
+    CHECK(steps && all_logits == (e->logits[0] != untouched),
+          "logits come to the host or don't");
+    e->forward->on_host = false;
+    if (a)
+        a->forward->on_host = false;
+    return steps;
+}
+
+/* What is judged on the device is what the host judges. */
+static void check_rejection(spt_engine *e, spt_ahead *a, const char *name)
+{
+    tiny_answer device[BATCH], host[BATCH], mixed[BATCH];
+    uint64_t steps = reject(e, a, false, false, device);
+    uint64_t on_host = reject(e, a, true, false, host);
+    CHECK(steps == on_host && tiny_same(&device[0], &host[0]) &&
+              tiny_same(&device[1], &host[1]),
+          "%s: rejection on the device and on the host, %d steps", name,
+          (int)steps);
+    if (!a)
+        return;
+    reject(e, a, false, true, mixed);
+    CHECK(tiny_same(&device[0], &mixed[0]) && tiny_same(&device[1], &mixed[1]),
+          "%s: and where the host alone drafts", name);
+}
+
+static void test_rejection(const tiny_model *t)
+{
+    const struct {
+        const char *name;
+        int vocab, shift, seed;
+    } ways[] = {
+        {"its own drafter", 320, 0, 0},
+        {"another model", 320, 0, 2},
+        {"more tokens", 352, 0, 2},
+        {"tokens of its own", 344, 13, 2},
+    };
+    tiny_model other = *t;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        other.vocab = ways[i].vocab;
+        other.seed = ways[i].seed ? (uint64_t)ways[i].seed : t->seed;
+        spt_engine *e = open_pair(t, &other, 1, ways[i].shift);
+        check_rejection(e, spt_draft_model_ahead(&e->drafter), ways[i].name);
+        spt_engine_close(e);
+    }
+    const spt_engine_options o = {
+        .context = 96,
+        .sessions = BATCH,
+        .draft_length = 4,
+        .draft = {.method = SPT_DRAFT_NGRAM, .min_match = 1}};
+    spt_engine *e = tiny_open(t, &o);
+    check_rejection(e, NULL, "n-grams");
+    spt_engine_close(e);
+}
+
 /* A tokenizer of bytes in another order. */
 static spt_tokenizer *shuffled(int shift)
 {
@@ -278,5 +343,6 @@ int main(void)
     test_maps();
     test_pairs(&t);
     test_where(&t);
+    test_rejection(&t);
     return check_done();
 }

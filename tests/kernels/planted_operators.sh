@@ -68,7 +68,11 @@ planted past-the-other "read of" translate.cu 's/ && from < args.in_width//' \
 planted last-of-ties "token of row" logit_row.cu \
     's/best = max(best, \(.*\) | ~static_cast<unsigned>(i))/best = max(best, \1 | ~static_cast<unsigned>(i \& ~1))/' \
     sample rows=40 threads=256
-planted all-ties "token of row" logit_row.cu 's/ && rank \* cut.one < cut.rest//' \
+planted always-kept "token of row" sample.cu 's/draft_parts\[1\]) < draft_parts\[0\]/0) < 1/' \
+    sample rows=40 threads=256
+planted whole-of-p "token of row" sample.cu 's/return in_p > in_q ? in_p - in_q : 0;/return in_p;/' \
+    sample rows=200 vocabulary=31 threads=256
+planted all-ties "token of row" logit_row.cu 's/ && rank < limit//' \
     sample rows=70 threads=256
 planted no-infinities "out of row" logprobs.cu 's/ && x > MINUS_INFINITY//' \
     logprobs rows=40 vocabulary=31 threads=256

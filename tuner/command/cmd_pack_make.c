@@ -124,8 +124,8 @@ static spt_status add_target(request *r, const char *path,
 static spt_status add_draft(request *r, const char *path, const bool *dtypes,
                             spt_error *err)
 {
-    spt_forward_limits limits = {.page_size = (int)r->page_size,
-                                 .target_vocab = 1};
+    spt_forward_limits limits = {
+        .page_size = (int)r->page_size, .target_vocab = 1, .kept = 1};
     spt_status status = SPT_OK;
     spt_model *model;
     SPT_TRY(spt_model_open(&model, path, err));
