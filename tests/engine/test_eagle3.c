@@ -148,6 +148,32 @@ static void test_heads(const tiny_model *t)
     check_head(t, &h, 2, "a tree, a narrower head of one tap");
 }
 
+/* Drawn drafts that rejection judges: a text of another draw, all of it. */
+static void test_rejection(const tiny_model *t)
+{
+    int32_t tokens[1024];
+    tiny_answer answer;
+    tiny_head h = tiny_head_of(t);
+    h.layer.vocab = answered(tokens);
+    h.drafts = tokens;
+    spt_engine *e = open_engine(t, &h, 1);
+    spt_session *s = begin(e, 0, 0.8, 3, &answer);
+    spt_session_stats stats;
+    const spt_session_options options = {
+        .draft_length = 3,
+        .accept = SPT_ACCEPT_REJECTION,
+        .sampling = {.temperature = 0.8, .seed = 5}};
+    bool good = spt_session_set(s, &options, &err) == SPT_OK;
+    while (good && !spt_session_finish(s))
+        good = spt_engine_step(e, &s, 1, &err) == SPT_OK;
+    spt_session_statistics(s, &stats);
+    CHECK(good && answer.n == ANSWER && stats.accepted_tokens > 0 &&
+              stats.accepted_tokens < stats.draft_tokens,
+          "rejection keeps %d of %d drawn drafts", (int)stats.accepted_tokens,
+          (int)stats.draft_tokens);
+    spt_engine_close(e);
+}
+
 /* Steps of one session until it has finished. */
 static void finish(spt_engine *e, spt_session *s)
 {
@@ -304,6 +330,7 @@ int main(void)
     tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
     make_expected(&t);
     test_heads(&t);
+    test_rejection(&t);
     test_pages(&t);
     test_refused(&t);
     test_memory(&t);
