@@ -100,6 +100,7 @@ static void test_blocks(void)
     spt_sequence s[SESSIONS];
     spt_page_copy copy;
     int nodes[SESSIONS];
+    spt_machine_enter(&e->machine, &err);
     for (int i = 0; i < SESSIONS; i++) {
         spt_sequence_open(&s[i], e->pool);
         spt_sequence_append(&s[i], text, 4, &err);
@@ -112,6 +113,7 @@ static void test_blocks(void)
         CHECK(nodes[0] == 1 && nodes[1] == 1, "is not two of one row");
     for (int i = 0; i < SESSIONS; i++)
         spt_sequence_close(&s[i]);
+    spt_machine_leave(&e->machine);
     spt_engine_close(e);
 }
 

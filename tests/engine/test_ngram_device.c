@@ -114,9 +114,11 @@ int main(void)
         .draft = {.method = SPT_DRAFT_NGRAM, .branches = BRANCHES}};
     spt_engine *e = tiny_open(&t, &options);
     int trees = 0;
+    spt_machine_enter(&e->machine, &err);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         trees += compare(e, &rules[i]);
     CHECK(trees > ROUNDS / 2, "there were trees: %d", trees);
+    spt_machine_leave(&e->machine);
     spt_engine_close(e);
     return check_done();
 }
