@@ -256,6 +256,7 @@ static bool run(spt_engine *e, const int32_t *tokens, float *tapped,
     spt_sequence_append(&s, tokens, n_tokens, &err);
     spt_sequence_reserve(&s, n_tokens, &copy, &err);
     spt_forward_tap(e->forward, tapped);
+    spt_machine_enter(&e->machine, &err);
     for (int part = 0; part < 2 && good; part++) {
         const spt_forward_item item = {.sequence = &s,
                                        .tokens = tokens,
@@ -265,6 +266,7 @@ static bool run(spt_engine *e, const int32_t *tokens, float *tapped,
         good = CHECK_OK(spt_forward_run(e->forward, &item, 1, to, &err), &err,
                         name);
     }
+    spt_machine_leave(&e->machine);
     spt_sequence_close(&s);
     return good;
 }

@@ -198,8 +198,11 @@ static void test_model(const real_model *m)
     snprintf(bin, sizeof bin, "%s.bin", m->fixture);
     if (CHECK_OK(spt_json_read(json, 1 << 20, &root, &err), &err, json) &&
         CHECK_OK(spt_file_read(bin, 1 << 20, &records, &err), &err, bin) &&
-        CHECK_OK(spt_engine_open(&options, &c.e, &err), &err, m->name))
+        CHECK_OK(spt_engine_open(&options, &c.e, &err), &err, m->name) &&
+        spt_machine_enter(&c.e->machine, &err) == SPT_OK) {
         check_texts(&c, m, root, &records);
+        spt_machine_leave(&c.e->machine);
+    }
     spt_engine_close(c.e);
     spt_buf_free(&records);
     cJSON_Delete(root);

@@ -90,8 +90,10 @@ int main(void)
     if (!CHECK_OK(spt_json_read(TEXTS, 1 << 20, &root, &err), &err, "texts") ||
         !CHECK_OK(spt_engine_open(&options, &e, &err), &err, "SmolLM2 opens"))
         return check_done();
+    spt_machine_enter(&e->machine, &err);
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(root, "rows"))
         check_row(e, row, &a);
+    spt_machine_leave(&e->machine);
     CHECK(a.clear > 100 && a.clear_best >= 0.97 * a.clear,
           "the same best token where its lead is clear (%d of %d)",
           a.clear_best, a.clear);
