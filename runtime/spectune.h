@@ -255,11 +255,15 @@ SPT_API spt_status spt_engine_open(const spt_engine_options *options,
 SPT_API void spt_engine_close(spt_engine *engine);
 
 /* What an engine takes of the device, in bytes; without what the driver takes
-   for a context, code and graphs. */
+   for a context and code. */
 typedef struct spt_memory {
     uint64_t weights, kv, workspace; /* of the model */
     uint64_t drafter; /* all of it */
-    uint64_t total;
+    uint64_t total; /* of these */
+    /* Beside it, what the driver may take for CUDA graphs of the model's steps
+       when those of all shapes have come again: an estimate from the number of
+       their kernels. A draft model's are not in it. */
+    uint64_t graphs;
 } spt_memory;
 
 /* What spt_engine_open with these options would take; allocates nothing. */

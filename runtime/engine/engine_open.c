@@ -121,6 +121,7 @@ static void memory_of(const spt_forward_memory *m, spt_memory *memory)
     *memory = (spt_memory){.weights = m->bytes[SPT_FORWARD_WEIGHTS],
                            .kv = m->bytes[SPT_FORWARD_KV],
                            .total = m->total};
+    memory->graphs = m->graphs;
     memory->workspace = m->total - memory->weights - memory->kv;
 }
 

@@ -127,7 +127,9 @@ static spt_status measure(const spt_model *model, const spt_forward_limits *l,
         .adjusted = forward_adjust_entries(c, l),
         .kept = (uint64_t)l->kept,
         .drawn = ceil_div((uint64_t)l->target_vocab, 8) * 8,
-        .partial_rows = partial_rows(c, l)};
+        .partial_rows = partial_rows(c, l),
+        .graphs = (uint64_t)l->graphs,
+        .graph_nodes = forward_graph_nodes(model) + (l->target_vocab > 0)};
     return forward_weights_measure(model, l->dtype, &sizes->weight_bytes, err);
 }
 
@@ -138,6 +140,7 @@ static void sum_up(const spt_forward_sizes *d, spt_forward_memory *memory)
 #include "forward_buffers.def"
 #undef SPT_FORWARD_BUFFER
     };
+    memory->graphs = d->graphs * d->graph_nodes * FORWARD_NODE_BYTES;
     memory->total = 0;
     for (int i = 0; i < SPT_FORWARD_BUFFERS; i++) {
         memory->bytes[i] = bytes[i];

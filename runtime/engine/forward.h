@@ -63,6 +63,7 @@ typedef enum spt_forward_buffer {
 typedef struct spt_forward_memory {
     uint64_t bytes[SPT_FORWARD_BUFFERS];
     uint64_t total;
+    uint64_t graphs; /* the driver's for CUDA graphs, at most; no part of it */
 } spt_forward_memory;
 
 const char *spt_forward_buffer_text(spt_forward_buffer buffer);

@@ -9,6 +9,37 @@
 #include "forward_int.h"
 #include "log.h"
 
+/* Linears that queries, keys and values are: those of one type are one. */
+static uint64_t qkv_linears(const spt_model *model, int layer)
+{
+    static const spt_role roles[] = {SPT_ROLE_Q, SPT_ROLE_K, SPT_ROLE_V};
+    const spt_tensor *before = spt_model_tensor(model, roles[0], layer);
+    uint64_t count = 1;
+    for (int i = 1; i < 3; i++) {
+        const spt_tensor *t = spt_model_tensor(model, roles[i], layer);
+        count += !t || !before || t->type != before->type;
+        before = t;
+    }
+    return count;
+}
+
+uint64_t forward_graph_nodes(const spt_model *model)
+{
+    enum {
+        BEGIN = 3, /* inputs, embedding, norm */
+        LAYER = 8, /* rotary, attention, combine, o, norm, two of FFN, norm */
+        /* Norm, logits, penalties, sample, accept, choices; penalties taken
+           back, log-probabilities and their copy. */
+        HEAD = 9,
+    };
+    const spt_model_config *c = spt_model_config_of(model);
+    uint64_t nodes = BEGIN + HEAD;
+    for (int i = 0; i < c->layers; i++)
+        nodes += qkv_linears(model, i) + LAYER;
+    /* The last layer's norm is the head's. */
+    return c->post_norms ? nodes : nodes - 1;
+}
+
 /* The shape's entry, or the oldest one, emptied. */
 static forward_graph *entry_of(spt_forward *f, const forward_shape *shape)
 {

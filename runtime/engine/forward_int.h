@@ -19,6 +19,7 @@ typedef struct spt_forward_sizes {
     uint64_t drawn; /* ids of the target, in eights; 0: rows stay as they are */
     uint64_t in_width; /* of what a layer's attention reads */
     uint64_t heard_tokens, tap_width, feature_rows; /* a head's */
+    uint64_t graphs, graph_nodes; /* of one, with all that a pass can have */
 } spt_forward_sizes;
 
 /* Kernels for few rows do less work on padding than those for many. */
@@ -229,6 +230,13 @@ typedef struct forward_work {
 spt_status forward_graph_run(spt_forward *f, const forward_shape *shape,
                              const forward_work *work, spt_error *err);
 void forward_graphs_close(spt_forward *f);
+/* Nodes of a graph of one pass, with penalties and log-probabilities. */
+uint64_t forward_graph_nodes(const spt_model *model);
+
+/* What the driver takes for a node: the authors of NVIDIA's CCCL reckon with
+   10240 bytes (cudax, executable_graph_cache.cuh); nobody has measured it for
+   these graphs. */
+enum { FORWARD_NODE_BYTES = 10240 };
 
 /* "what: CUDA error" */
 spt_status forward_check(const spt_forward *f, CUresult result,

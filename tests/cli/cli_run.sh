@@ -59,6 +59,10 @@ try run -m "$model" -p "$prompt" -n 8 --device sim --json
 is "a model writes" "$status" 0
 plain=$(query d.text)
 is "one token a step" "$(query d.steps)" 8
+[ "$(query 'd.memory_bytes.total - d.memory_bytes.weights - d.memory_bytes.kv -
+    d.memory_bytes.workspace - d.memory_bytes.drafter')" = 0 ] &&
+    [ "$(query d.memory_bytes.graphs_at_most)" -gt 0 ]
+ok "the memory that it takes, graphs beside it"
 is "up to the limit" "$(query d.finish)" length
 has "sensibly" "$plain" " three, one, two"
 is "on sim, which is said" "$(query d.is_sim)" true
@@ -76,6 +80,7 @@ ok "and says what drafts bring"
 try run -m "$model" -md "$model" --draft-length 4 -p "$prompt" -n 6 \
     --device sim --seed 18446744073709551615
 is "with drafts of a model and the largest seed" "$status" 0
+has "the summary tells the memory" "$err" "memory: "
 has "two steps that read prompts" "$err" "answer: 6 tokens in 2 steps, "
 has "give no rate" "$err" "steps, too few for a rate, length"
 echo "no times" >"$TMP/steps"

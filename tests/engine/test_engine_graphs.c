@@ -117,8 +117,56 @@ static void test_blocks(void)
     spt_engine_close(e);
 }
 
+/* The driver's own, and the most nodes of what it was given. */
+static const spt_driver *watched;
+static spt_driver original;
+static size_t most_nodes;
+
+static CUresult watch(CUgraphExec *exec, CUgraph graph,
+                      unsigned long long flags)
+{
+    size_t nodes = 0;
+    watched->cuGraphGetNodes(graph, NULL, &nodes);
+    most_nodes = nodes > most_nodes ? nodes : most_nodes;
+    return original.cuGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+/* The estimate goes by nodes that graphs have. */
+static void test_nodes(const char *architecture)
+{
+    const tiny_model t = tiny_default(architecture, SPT_WEIGHT_F16);
+    const spt_engine_options options = {.context = 64};
+    const spt_session_options so = {.sampling = {.repeat_penalty = 1.1}};
+    const spt_answer_options ao = {
+        .max_tokens = 5, .ignore_end = true, .logprobs = true};
+    const int32_t prompt[] = {40, 41, 42};
+    spt_engine_info info;
+    spt_session *s = NULL;
+    spt_engine *e = tiny_open(&t, &options);
+    watched = &e->machine.driver;
+    original = e->machine.driver;
+    e->machine.driver.cuGraphInstantiateWithFlags = watch;
+    most_nodes = 0;
+    CHECK(spt_session_open(e, &so, &s, &err) == SPT_OK &&
+              spt_session_sync(s, prompt, 3, NULL, &err) == SPT_OK &&
+              spt_session_generate(s, &ao, NULL, &err) == SPT_OK,
+          "%s writes", architecture);
+    spt_engine_describe(e, &info);
+    CHECK_INT((long long)most_nodes, (long long)e->forward->sizes.graph_nodes,
+              "its graphs have the nodes that are reckoned with");
+    CHECK_INT((long long)info.memory.graphs,
+              (long long)most_nodes * FORWARD_NODE_BYTES *
+                  e->forward->limits.graphs,
+              "so many bytes for each, in as many graphs as are kept");
+    spt_engine_close(e);
+}
+
 int main(void)
 {
+    static const char *const architectures[] = {"llama", "qwen2", "qwen3",
+                                                "gemma3"};
+    for (int i = 0; i < 4; i++)
+        test_nodes(architectures[i]);
     test_blocks();
     for (int branches = 1; branches <= 2; branches++) {
         tiny_answer eager[SESSIONS], replayed[SESSIONS];

@@ -312,6 +312,10 @@ static void print_summary(const run *r, const spt_session_stats *s)
             (unsigned long long)s->tokens, (unsigned long long)s->steps);
     print_rate(r);
     fprintf(stderr, ", %s\n", spt_finish_text(r->finish));
+    fprintf(stderr,
+            "memory: %.1f MB of the device, CUDA graphs up to %.1f MB more "
+            "(estimated)\n",
+            (double)i->memory.total / 1e6, (double)i->memory.graphs / 1e6);
     print_modelled(r, s);
     if (r->options.engine.draft.method == SPT_DRAFT_NONE)
         return;
@@ -367,6 +371,19 @@ static void add_modelled(cJSON *root, const run *r, const spt_session_stats *s)
     spt_json_add4(gpu, "speedup", c.plain_us_per_token / c.us_per_token);
 }
 
+static void add_memory(cJSON *root, const spt_memory *m)
+{
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } parts[] = {{"weights", m->weights},     {"kv", m->kv},
+                 {"workspace", m->workspace}, {"drafter", m->drafter},
+                 {"total", m->total},         {"graphs_at_most", m->graphs}};
+    cJSON *memory = cJSON_AddObjectToObject(root, "memory_bytes");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        cJSON_AddNumberToObject(memory, parts[i].name, (double)parts[i].bytes);
+}
+
 static void print_json(const run *r, const spt_session_stats *s)
 {
     cJSON *root = cJSON_CreateObject();
@@ -387,6 +404,7 @@ static void print_json(const run *r, const spt_session_stats *s)
     spt_json_add4(time, "first_token", r->first_s);
     spt_json_add4(time, "rest", r->rest_s);
     cJSON_AddBoolToObject(root, "is_sim", r->info.is_sim);
+    add_memory(root, &r->info.memory);
     add_modelled(root, r, s);
     spt_print_json(root);
 }
