@@ -4,7 +4,8 @@
  * of A and D, in the layout of mma.m16n8, eight columns after the other.
  *
  * A product is one of four warps: a wait ends when all of them have issued what
- * is waited for, and then it is done for all: any of them may overwrite A and B.
+ * is waited for, and then it is done for all, any of which may overwrite A and
+ * B.
  *
  * With checks the work is done at the wait, as late as the rules allow: shared
  * memory that has changed meanwhile shows. Instructions that name a register of
