@@ -64,7 +64,7 @@ typedef struct forward_kernels {
 /* What the launches of a pass depend on, beside the inputs. */
 typedef struct forward_shape {
     int items, tokens, rows, max_tokens, page_stride, chunks, tree;
-    int adjusted, restore; /* of forward_adjusting */
+    int lists, adjusted, restore; /* of forward_adjusting */
     int blocks, logprobs, keeps; /* of forward_choosing */
     int ints; /* of the inputs */
 } forward_shape;

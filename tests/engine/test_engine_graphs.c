@@ -7,7 +7,7 @@
 #include "forward_int.h"
 #include "tiny_engine.h"
 
-enum { SESSIONS = 2, PROMPT = 490, ANSWER = 56 };
+enum { SESSIONS = 2, PROMPT = 490, ANSWER = 56, ITEMS = 3, FIRST = 60 };
 
 static spt_error err;
 
@@ -161,6 +161,65 @@ static void test_nodes(const char *architecture)
     spt_engine_close(e);
 }
 
+/* A pass in which the items of the mask have a bias, to tokens FIRST + i. */
+static void run_biased(spt_engine *e, spt_sequence *s, spt_adjuster **a,
+                       unsigned mask)
+{
+    static const int32_t tokens[] = {41, 42};
+    const spt_sample_row rows[2] = {{0}};
+    spt_forward_choice choices[ITEMS];
+    spt_adjustment adjusted[ITEMS];
+    spt_forward_item items[ITEMS];
+    for (int i = 0; i < ITEMS; i++) {
+        int count = i ? 1 : 2;
+        spt_adjuster_block(a[i], tokens, 1, NULL, NULL, count, &adjusted[i]);
+        items[i] =
+            (spt_forward_item){.sequence = &s[i],
+                               .tokens = tokens,
+                               .count = count,
+                               .logits = count,
+                               .sample = rows,
+                               .choice = &choices[i],
+                               .adjust = mask >> i & 1 ? &adjusted[i] : NULL};
+    }
+    CHECK_OK(spt_forward_run(e->forward, items, ITEMS, NULL, &err), &err,
+             "runs");
+    for (int i = 0; i < ITEMS; i++)
+        CHECK((choices[i].token[0] == FIRST + i) == (mask >> i & 1),
+              "mask %u: the bias of item %d: token %d", mask, i,
+              (int)choices[i].token[0]);
+}
+
+/* As many rows whose logits change, but of one item or of two. */
+static void test_biases(void)
+{
+    const tiny_model t = tiny_default("llama", SPT_WEIGHT_F16);
+    const spt_engine_options options = {.context = 64, .sessions = ITEMS + 1};
+    const int32_t text[] = {40, 41, 42, 43};
+    spt_engine *e = tiny_open(&t, &options);
+    spt_sequence s[ITEMS];
+    spt_adjuster *a[ITEMS];
+    spt_page_copy copy;
+    spt_machine_enter(&e->machine, &err);
+    for (int i = 0; i < ITEMS; i++) {
+        const spt_logit_bias bias = {FIRST + i, 1e4f};
+        const spt_sampling sampling = {.bias = &bias, .n_bias = 1};
+        spt_adjuster_open(&sampling, t.vocab, &a[i], &err);
+        spt_sequence_open(&s[i], e->pool);
+        spt_sequence_append(&s[i], text, 4, &err);
+        spt_sequence_reserve(&s[i], 2, &copy, &err);
+    }
+    for (int turn = 0; turn < 3; turn++)
+        run_biased(e, s, a, 1);
+    run_biased(e, s, a, 6);
+    for (int i = 0; i < ITEMS; i++) {
+        spt_adjuster_close(a[i]);
+        spt_sequence_close(&s[i]);
+    }
+    spt_machine_leave(&e->machine);
+    spt_engine_close(e);
+}
+
 int main(void)
 {
     static const char *const architectures[] = {"llama", "qwen2", "qwen3",
@@ -168,6 +227,7 @@ int main(void)
     for (int i = 0; i < 4; i++)
         test_nodes(architectures[i]);
     test_blocks();
+    test_biases();
     for (int branches = 1; branches <= 2; branches++) {
         tiny_answer eager[SESSIONS], replayed[SESSIONS];
         const char *shape = branches > 1 ? "trees" : "chains";
