@@ -130,29 +130,61 @@ static void test_wrong(const CUtensorMap *map)
           "reported: a stride that is no multiple of 16");
 }
 
-int main(void)
+static bool set_up(CUtensorMap *map)
 {
     const spt_sim_options options = {.threads = 1};
     const cuuint64_t size[] = {64, 64}, stride[] = {256};
     const cuuint32_t box[] = {COLUMNS, ROWS}, step[] = {1, 1};
-    CUtensorMap map;
     if (!sim_run_open(&run, &options))
-        return 1;
+        return false;
     run.drv.cuMemAlloc(&tensor, sizeof words);
-    run.drv.cuMemAlloc(&maps, sizeof map);
+    run.drv.cuMemAlloc(&maps, sizeof *map);
     run.drv.cuMemAlloc(&result, sizeof out);
     for (uint32_t i = 0; i < 4096; i++)
         words[i] = i + 1;
     run.drv.cuMemcpyHtoD(tensor, words, sizeof words);
-    CHECK(!run.drv.cuTensorMapEncodeTiled(
-              &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2,
-              (void *)(uintptr_t)tensor, size, stride, box, step,
-              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-              CU_TENSOR_MAP_L2_PROMOTION_NONE,
-              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-          "a map");
+    return CHECK(!run.drv.cuTensorMapEncodeTiled(
+                     map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2,
+                     (void *)(uintptr_t)tensor, size, stride, box, step,
+                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                     CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                 "a map");
+}
+
+/* Maps that no box can be made of are reported where they are used. */
+static void test_unsound(void)
+{
+    static const char *const changes[] = {
+        "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r1], 1, "
+        "0;\n",
+        "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 0, 4096;"
+        "\ntensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 1, 1;"
+        "\n",
+        "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 0, 7;\n",
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        CUtensorMap map;
+        spt_sim_report report;
+        bool found = false;
+        if (!set_up(&map))
+            continue;
+        go(changes[i], &map);
+        for (size_t k = 0; spt_sim_report_get(k, &report); k++)
+            found = found || strstr(report.text, "has no box");
+        CHECK(found, "reported: a map without a box, case %zu", i);
+        sim_run_close(&run);
+    }
+}
+
+int main(void)
+{
+    CUtensorMap map;
+    if (!set_up(&map))
+        return 1;
     test_changes(&map);
     test_wrong(&map);
     sim_run_close(&run);
+    test_unsound();
     return check_done();
 }

@@ -8,7 +8,7 @@
 
 #include "tensor_map.h"
 
-enum { MOST_BOX = 256, MOST_STEP = 8, MAP_ALIGN = 64 };
+enum { MAP_ALIGN = 64 };
 #define MOST_SIZE (UINT64_C(1) << 32)
 #define MOST_STRIDE (UINT64_C(1) << 40)
 
@@ -85,9 +85,9 @@ static CUresult set_box(sim_tensor_map *map, const cuuint32_t *box,
                         const cuuint32_t *steps)
 {
     for (int i = 0; i < map->rank; i++) {
-        if (!box[i] || box[i] > MOST_BOX)
+        if (!box[i] || box[i] > SIM_TENSOR_BOX)
             return wrong("a side of the box", box[i], "1 to 256");
-        if (!steps[i] || steps[i] > MOST_STEP)
+        if (!steps[i] || steps[i] > SIM_TENSOR_STEP)
             return wrong("an element stride", steps[i], "1 to 8");
         map->box[i] = (uint16_t)box[i];
         map->step[i] = (uint8_t)(i ? steps[i] : 1);

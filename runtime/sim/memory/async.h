@@ -102,7 +102,8 @@ bool sim_bulk_target(sim_warp *w, sim_bulk *bulk, uint64_t to,
 void sim_bulk_multicast(sim_warp *w, sim_bulk *bulk, uint32_t mask);
 /* Issues a copy whose sides are sound. */
 void sim_bulk_issue(sim_warp *w, const sim_bulk *bulk);
-/* One place of a copy, checked as the thread's own access; NULL: a fault. */
+/* One place of a copy, checked as the thread's own access; after a
+   fault it is none of the memory's. */
 uint8_t *sim_bulk_place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
                         uint64_t address, uint32_t bytes, unsigned space,
                         bool write);

@@ -29,12 +29,14 @@ static bool read_map(sim_warp *w, const sim_insn *in, unsigned lane,
         return false;
     memcpy(map, bytes, sizeof *map);
     uint32_t rank = ptx_tensor_rank(in->src);
-    if (map->mark == SIM_TENSOR_MARK && map->rank == rank)
+    bool is_map = map->mark == SIM_TENSOR_MARK;
+    if (is_map && map->rank == rank && sim_tensor_has_box(map))
         return true;
     snprintf(detail, sizeof detail,
-             map->mark == SIM_TENSOR_MARK
-                 ? "the tensor map has %u dimensions, the copy %u"
-                 : "no tensor map stands there",
+             !is_map             ? "no tensor map stands there"
+             : map->rank == rank ? "the tensor map has no box"
+                                 : "the tensor map has %u dimensions, the copy "
+                                   "%u",
              map->rank, rank);
     sim_insn_report(w, in, SPT_SIM_OPERAND, lane, address, detail);
     sim_fault(w, CUDA_ERROR_ILLEGAL_INSTRUCTION);

@@ -41,6 +41,15 @@ uint32_t sim_tensor_rows(const sim_tensor_map *map)
     return rows;
 }
 
+bool sim_tensor_has_box(const sim_tensor_map *map)
+{
+    for (int i = 0; i < map->rank; i++)
+        if (!map->box[i] || map->box[i] > SIM_TENSOR_BOX || !map->step[i] ||
+            map->step[i] > SIM_TENSOR_STEP)
+            return false;
+    return sim_tensor_row_bytes(map) % SIM_CHUNK == 0;
+}
+
 sim_tensor_row sim_tensor_row_of(const sim_tensor_map *map, const int32_t *at,
                                  uint32_t number)
 {
@@ -128,10 +137,10 @@ static bool replace_size(sim_tensor_map *map, ptx_mod field, uint32_t number,
         return value > 0;
     case PTX_MOD_BOX_DIM:
         map->box[number] = (uint16_t)value;
-        return value > 0 && value <= 256;
+        return value > 0 && value <= SIM_TENSOR_BOX;
     case PTX_MOD_ELEMENT_STRIDE:
         map->step[number] = (uint8_t)value;
-        return value > 0 && value <= 8;
+        return value > 0 && value <= SIM_TENSOR_STEP;
     default: /* rank, one less than there are dimensions */
         map->rank = (uint8_t)(value + 1);
         return value < SIM_TENSOR_RANK;

@@ -15,6 +15,7 @@
 #include "ptx.h"
 
 enum { SIM_TENSOR_RANK = 5, SIM_TENSOR_ROW_MAX = 256 * 8, SIM_CHUNK = 16 };
+enum { SIM_TENSOR_BOX = 256, SIM_TENSOR_STEP = 8 }; /* at most */
 #define SIM_TENSOR_MARK UINT64_C(0x70616d20726f736e)
 
 typedef struct sim_tensor_map {
@@ -41,6 +42,10 @@ uint32_t sim_tensor_element_bytes(const sim_tensor_map *map);
 ptx_type sim_tensor_type(const sim_tensor_map *map);
 uint32_t sim_tensor_row_bytes(const sim_tensor_map *map);
 uint32_t sim_tensor_rows(const sim_tensor_map *map);
+
+/* Whether a map that a kernel may have changed has boxes: sides, steps and rows
+   are such as a map can be made with. */
+bool sim_tensor_has_box(const sim_tensor_map *map);
 
 /* Row number of the box whose first element has the coordinates at. */
 sim_tensor_row sim_tensor_row_of(const sim_tensor_map *map, const int32_t *at,
