@@ -54,15 +54,13 @@ static size_t held_back(const spt_answer *a)
     size_t most = 0;
     for (size_t i = 0; i < a->options.n_stop_texts; i++) {
         const char *stop = a->options.stop_texts[i];
-        size_t size = strlen(stop), try = size - 1;
-        if (try > a->text.size)
-            try = a->text.size;
-        while (try > most &&
-               memcmp(a->text.data + a->text.size - try, stop, try) != 0)
-            try--;
-        most = try > most ?
-        try : most
-            ;
+        size_t begun = strlen(stop) - 1;
+        if (begun > a->text.size)
+            begun = a->text.size;
+        while (begun > most &&
+               memcmp(a->text.data + a->text.size - begun, stop, begun) != 0)
+            begun--;
+        most = begun > most ? begun : most;
     }
     return most;
 }

@@ -1,14 +1,15 @@
 /*
  * Writing ahead: what drafters that run a model of their own have in common.
  * Each session has a lane, a sequence of the drafter's KV; all lanes go one
- * token further by one pass, until each has what it was asked for.  Tokens are
- * drawn in the target's ids, by the target's sampler, where the drafter's
- * logits stand at the target's tokens. Where temperature is above 0 a lane
- * draws with the random number that the target will draw with at the same
+ * token further by one pass, until each has what it was asked for.
+ *
+ * Tokens are drawn in the target's ids, by the target's sampler, where the
+ * drafter's logits stand at the target's tokens. Where temperature is above 0 a
+ * lane draws with the random number that the target will draw with at the same
  * position, so that equal distributions give equal tokens; for rejection it
  * draws with numbers of its own and says from what: rows that stay on the
- * device where the target judges there. With more than one branch the next
- * best tokens are siblings.
+ * device where the target judges there. With more than one branch the next best
+ * tokens are siblings.
  */
 #ifndef SPT_DRAFT_AHEAD_H
 #define SPT_DRAFT_AHEAD_H

@@ -289,8 +289,9 @@ static int parse_serve(spt_run_options *o, const spt_option *own, size_t count,
                    "/health and /metrics. Requests at once are stepped "
                    "together; what one gets does not depend on the others. "
                    "Tools, forms of the answer (response_format), parts that "
-                   "are no text, and log probabilities of the prompt are "
-                   "refused; fields that nobody knows are left aside.",
+                   "are no text, and prompt_logprobs (echo with logprobs has "
+                   "them) are refused; fields that nobody knows are left "
+                   "aside.",
         .options = options,
         .count = (int)n,
         .epilogue = other_names,

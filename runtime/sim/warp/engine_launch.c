@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <unistd.h>
 
 #include "engine_int.h"
@@ -150,62 +151,31 @@ static void run_parallel(run *r)
         pthread_join(threads[i], NULL);
 }
 
-static void add_class(spt_sim_counters *sum, ptx_class which, uint64_t count)
+/* Of a class's counter; 0: it has none, as launches stand there. */
+static const size_t class_counters[PTX_CLASS_COUNT] = {
+    [PTX_CLASS_INTEGER] = offsetof(spt_sim_counters, ptx_inst_integer),
+    [PTX_CLASS_FLOAT] = offsetof(spt_sim_counters, ptx_inst_float),
+    [PTX_CLASS_HALF] = offsetof(spt_sim_counters, ptx_inst_half),
+    [PTX_CLASS_DOUBLE] = offsetof(spt_sim_counters, ptx_inst_double),
+    [PTX_CLASS_CONVERT] = offsetof(spt_sim_counters, ptx_inst_convert),
+    [PTX_CLASS_MOVE] = offsetof(spt_sim_counters, ptx_inst_move),
+    [PTX_CLASS_LOGIC] = offsetof(spt_sim_counters, ptx_inst_logic),
+    [PTX_CLASS_COMPARE] = offsetof(spt_sim_counters, ptx_inst_compare),
+    [PTX_CLASS_CONTROL] = offsetof(spt_sim_counters, ptx_inst_control),
+    [PTX_CLASS_MEMORY] = offsetof(spt_sim_counters, ptx_inst_memory),
+    [PTX_CLASS_ATOMIC] = offsetof(spt_sim_counters, ptx_inst_atomic),
+    [PTX_CLASS_SHUFFLE] = offsetof(spt_sim_counters, ptx_inst_shuffle),
+    [PTX_CLASS_BARRIER] = offsetof(spt_sim_counters, ptx_inst_barrier),
+    [PTX_CLASS_ASYNC] = offsetof(spt_sim_counters, ptx_inst_async),
+    [PTX_CLASS_MATRIX] = offsetof(spt_sim_counters, ptx_inst_matrix),
+    [PTX_CLASS_SPECIAL] = offsetof(spt_sim_counters, ptx_inst_special),
+};
+_Static_assert(offsetof(spt_sim_counters, launches) == 0, "0 is no class's");
+
+static void add_class(spt_sim_counters *sum, int which, uint64_t count)
 {
-    uint64_t *to = NULL;
-    switch (which) {
-    case PTX_CLASS_INTEGER:
-        to = &sum->ptx_inst_integer;
-        break;
-    case PTX_CLASS_FLOAT:
-        to = &sum->ptx_inst_float;
-        break;
-    case PTX_CLASS_HALF:
-        to = &sum->ptx_inst_half;
-        break;
-    case PTX_CLASS_DOUBLE:
-        to = &sum->ptx_inst_double;
-        break;
-    case PTX_CLASS_CONVERT:
-        to = &sum->ptx_inst_convert;
-        break;
-    case PTX_CLASS_MOVE:
-        to = &sum->ptx_inst_move;
-        break;
-    case PTX_CLASS_LOGIC:
-        to = &sum->ptx_inst_logic;
-        break;
-    case PTX_CLASS_COMPARE:
-        to = &sum->ptx_inst_compare;
-        break;
-    case PTX_CLASS_CONTROL:
-        to = &sum->ptx_inst_control;
-        break;
-    case PTX_CLASS_MEMORY:
-        to = &sum->ptx_inst_memory;
-        break;
-    case PTX_CLASS_ATOMIC:
-        to = &sum->ptx_inst_atomic;
-        break;
-    case PTX_CLASS_SHUFFLE:
-        to = &sum->ptx_inst_shuffle;
-        break;
-    case PTX_CLASS_BARRIER:
-        to = &sum->ptx_inst_barrier;
-        break;
-    case PTX_CLASS_ASYNC:
-        to = &sum->ptx_inst_async;
-        break;
-    case PTX_CLASS_MATRIX:
-        to = &sum->ptx_inst_matrix;
-        break;
-    case PTX_CLASS_SPECIAL:
-        to = &sum->ptx_inst_special;
-        break;
-    default:
-        return;
-    }
-    *to += count;
+    if (class_counters[which])
+        *(uint64_t *)((char *)sum + class_counters[which]) += count;
 }
 
 static void sum_blocks(const run *r, spt_sim_counters *sum)
@@ -223,7 +193,7 @@ static void sum_blocks(const run *r, spt_sim_counters *sum)
             sum->mma_flops += runs * block->flops;
             sum->wgmma_flops += runs * block->wgmma_flops;
             for (int k = 0; k < PTX_CLASS_COUNT; k++)
-                add_class(sum, (ptx_class)k, runs * block->classes[k]);
+                add_class(sum, k, runs * block->classes[k]);
         }
     }
 }
