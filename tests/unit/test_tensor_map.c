@@ -575,6 +575,41 @@ static void test_reports(void)
     spt_buf_free(&text);
 }
 
+/* A part of the text, which is there once. */
+static void replace(spt_buf *text, const char *part, const char *by)
+{
+    spt_buf made = {0};
+    const char *at = strstr(text->data, part);
+    spt_buf_add(&made, text->data, (size_t)(at - text->data));
+    spt_buf_puts(&made, by);
+    spt_buf_puts(&made, at + strlen(part));
+    spt_buf_free(text);
+    *text = made;
+}
+
+/* A swizzle moves a chunk of the box's last line behind all shared memory. */
+static void test_swizzled_end(void)
+{
+    const tensor_case c = {.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+                           .bytes = 4,
+                           .rank = 2,
+                           .size = {8, 8},
+                           .box = {4, 1},
+                           .step = ONES,
+                           .swizzle = CU_TENSOR_MAP_SWIZZLE_128B};
+    CUtensorMap map;
+    spt_buf text = {0};
+    renew();
+    write_load(&text, 2);
+    replace(&text, "sh[32768]", "sh[912]");
+    replace(&text, "%r5, sh;", "%r5, sh+896;");
+    encode(&c, &map);
+    launch(text.data, &map, c.at, 16);
+    CHECK(reported(SPT_SIM_BOUNDS_SHARED, "bulk copy"),
+          "a box that is swizzled past the end of shared memory");
+    spt_buf_free(&text);
+}
+
 int main(void)
 {
     const spt_sim_options options = {.threads = 1};
@@ -587,6 +622,7 @@ int main(void)
     test_refusals();
     test_texts();
     test_reports();
+    test_swizzled_end();
     sim_run_close(&run);
     return check_done();
 }

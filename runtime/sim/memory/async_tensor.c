@@ -43,6 +43,19 @@ static bool read_map(sim_warp *w, const sim_insn *in, unsigned lane,
     return false;
 }
 
+/* Bytes up to the end of the box, which a swizzle may move within its last line
+   of 128 bytes. */
+static uint32_t swizzled_bytes(const sim_bulk *bulk, uint32_t shared)
+{
+    uint32_t end = bulk->bytes;
+    for (uint32_t i = end / SHARED_ALIGN * SHARED_ALIGN; i < bulk->bytes;
+         i += SIM_CHUNK) {
+        uint32_t to = sim_tensor_swizzled(&bulk->map, shared + i) - shared;
+        end = to + SIM_CHUNK > end ? to + SIM_CHUNK : end;
+    }
+    return end;
+}
+
 static bool shared_is_sound(sim_warp *w, const sim_bulk *bulk, uint64_t shared)
 {
     if (shared % SHARED_ALIGN) {
@@ -51,7 +64,9 @@ static bool shared_is_sound(sim_warp *w, const sim_bulk *bulk, uint64_t shared)
         sim_fault(w, CUDA_ERROR_MISALIGNED_ADDRESS);
         return false;
     }
-    return sim_bulk_fits(w, bulk, shared);
+    sim_bulk whole = *bulk;
+    whole.bytes = swizzled_bytes(bulk, (uint32_t)shared);
+    return sim_bulk_fits(w, &whole, shared);
 }
 
 /* One lane's copy, from its operands; false: there is none. */
