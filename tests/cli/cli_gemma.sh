@@ -51,7 +51,7 @@ far "$TMP/far/spectune" run "${job[@]}" --pack "$TMP/pack" --pack-only \
     >"$TMP/out" 2>"$TMP/err"
 is "is all that the program needs" "$?" 0
 is "to write the same" "$(query 'table.concat(d.tokens, " ")')" "$tokens"
-has "with a line for each model" "$(cat "$TMP/err")" " of 30 kernels, 30 as PTX"
+has "with a line for each model" "$(cat "$TMP/err")" " of 33 kernels, 33 as PTX"
 
 refused "a chat with a model without a template" 1 "has no chat template" \
     run -m "$model" -p x --chat --device sim

@@ -14,6 +14,8 @@ job=(run -m "$model" -c 512 --ignore-eos --device sim --checks --spec-type ngram
 steps() {
     awk '/"steps"/ { n += $2 } END { print n + 0 }' "$times" 2>/dev/null
 }
+# Steps may be fewer afterwards: a cell whose times have changed begins anew.
+sum() { sha256sum <"$times"; }
 
 try "${job[@]}" -n 24
 is "a run" "$status" 0
@@ -44,16 +46,16 @@ ended() {
     err=$(cat "$TMP/err")
 }
 for signal in INT TERM; do
-    before=$(steps)
+    before=$(sum)
     ended "$signal"
     is "$signal ends an answer" "$status" 0
     has "which is said" "$err" "cancelled"
-    [ "$(steps)" -gt "$before" ]
+    [ "$(sum)" != "$before" ]
     ok "and what was learnt is kept"
 done
-before=$(steps)
+before=$(sum)
 "$SPECTUNE" "${job[@]}" -n 480 2>"$TMP/err" </dev/null | head -c 100 >/dev/null
-[ "$(steps)" -gt "$before" ]
+[ "$(sum)" != "$before" ]
 ok "so it is when nobody reads on"
 cp "$times" "$TMP/whole"
 ended KILL

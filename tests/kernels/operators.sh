@@ -10,7 +10,7 @@ while read -r line; do
         printf '%s\n%s\n' "$out" "$err" | sed 's/^/#   /' | head -20
 done < <(grep -v '^#' tests/kernels/operators.txt)
 
-refused "an unknown operator" 2 "linear, ngram, norm" prove none --arch sm90
+refused "an unknown operator" 2 "kv_compact, linear" prove none --arch sm90
 refused "an unknown value" 2 "norm has no parameter" prove norm none=1 --arch sm90
 refused "a value twice" 2 "given twice" prove norm rows=1 rows=2 --arch sm90
 refused "a value out of range" 2 "from 0 to 1048576" prove norm rows=-1 --arch sm90

@@ -45,8 +45,12 @@ SIM_INLINE void put_64(v8u *d, int i, v4u value, uint32_t exec, const bool full)
     to[i] = full ? value : SIM_BLEND(v4u, SIM_MASK_v4u(exec, i), value, to[i]);
 }
 
-#ifdef SIM_AVX512
-/* Lanes that read within one line of 128 bytes: two registers hold it. */
+#if defined SIM_AVX512 && !defined __SANITIZE_THREAD__
+/*
+ * Lanes that read within one line of 128 bytes: two registers hold it. Bytes
+ * that no lane asked for are read and dropped; another CTA may be writing them,
+ * which a thread sanitizer would take for a race.
+ */
 SIM_INLINE bool load_line(v8u *d, const sim_places *p)
 {
     uintptr_t begin = (uintptr_t)p->host + p->at[0];
