@@ -485,15 +485,10 @@ static void op_mma_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_whole_warp(w, in, exec);
     check_uniform(w, in, regs);
     check_fence(w, state, in);
-    if (state->count == state->room) {
-        size_t room = state->room ? 2 * state->room : 8;
-        wgmma_op *more = spt_realloc(state->ops, room, sizeof *more);
-        if (!more) {
-            sim_fault(w, CUDA_ERROR_OUT_OF_MEMORY);
-            return;
-        }
-        state->ops = more;
-        state->room = room;
+    if (!spt_grow(&state->ops, &state->room, state->count + 1,
+                  sizeof *state->ops)) {
+        sim_fault(w, CUDA_ERROR_OUT_OF_MEMORY);
+        return;
     }
     wgmma_op *op = &state->ops[state->count++];
     *op = issue(in, w, regs);
