@@ -184,6 +184,9 @@ def main():
     with open(lines, encoding="utf-8") as file:
         texts = [json.loads(line) for line in file]
     texts = [t for t in texts if t.get("prompt") and t.get("tokens")]
+    if len(texts) < HELD:
+        sys.exit("%s: %d lines have prompt and tokens, expected at least %d" % (
+            lines, len(texts), HELD))
     held = texts[::HELD]
     texts = [t for i, t in enumerate(texts) if i % HELD]
     a, down = fit(model, texts, kept)
