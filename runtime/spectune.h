@@ -229,8 +229,8 @@ typedef struct spt_engine_options {
        those times to step_us. They are kept in this file, which is read first;
        several processes may share it, each save takes in what the others wrote.
        One that is damaged, or for another chip, model, layout, drafter or
-       kernel, is not used but replaced, and log says why; a folder or a pipe is
-       SPT_E_USAGE, and so are measured times for sim. NULL: see
+       kernel, is not used but replaced, and log says why; where no file can be
+       written it is SPT_E_USAGE, and so are measured times for sim. NULL: see
        step_times_folder. */
     const char *step_times;
     spt_log log;

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "draft_head.h"
 #include "draft_model.h"
@@ -79,6 +80,36 @@ static spt_status name_file(spt_engine *e, spt_error *err)
                          : spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
 }
 
+/* A save makes a file beside the old one and renames it. */
+static bool has_folder(const char *path)
+{
+    char *folder = spt_strdup(path);
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash)
+        slash[slash == folder] = 0;
+    bool good = folder && access(slash ? folder : ".", W_OK) == 0;
+    spt_free(folder);
+    return good;
+}
+
+/* What the caller's own file cannot be. */
+static spt_status check_given(const spt_engine *e, spt_error *err)
+{
+    const char *path = e->options.step_times;
+    if (!path)
+        return SPT_OK;
+    if (!has_folder(path))
+        return spt_fail(err, SPT_E_USAGE,
+                        "%s: step times cannot be kept there, expected a "
+                        "folder that can be written",
+                        path);
+    if (!has_clock(e))
+        spt_log_line(&e->options.log,
+                     "%s: keeps nothing new, sim has a clock with checks alone",
+                     path);
+    return SPT_OK;
+}
+
 spt_status spt_engine_open_times(spt_engine *e, spt_error *err)
 {
     spt_error why;
@@ -86,6 +117,7 @@ spt_status spt_engine_open_times(spt_engine *e, spt_error *err)
     if (!e->times)
         return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
     set_key(e);
+    SPT_TRY(check_given(e, err));
     SPT_TRY(name_file(e, err));
     const char *path = e->times_path;
     if (!path)

@@ -48,7 +48,8 @@ ended() {
 for signal in INT TERM; do
     before=$(sum)
     ended "$signal"
-    is "$signal ends an answer" "$status" 0
+    is "$signal ends an answer, and by it the process" \
+        "$(kill -l "$status")" "$signal"
     has "which is said" "$err" "cancelled"
     [ "$(sum)" != "$before" ]
     ok "and what was learnt is kept"
@@ -62,6 +63,15 @@ ended KILL
 is "a kill ends it, too" "$status" 137
 cmp -s "$times" "$TMP/whole"
 ok "and leaves the file as it was"
+
+refused "a file in no folder" 2 "expected a folder that can be written" \
+    "${job[@]}" -n 2 --step-times "$TMP/none/times"
+quick=()
+for word in "${job[@]}"; do
+    [ "$word" = --checks ] || quick+=("$word")
+done
+try "${quick[@]}" -n 2
+has "without a clock it says so" "$err" "sim has a clock with checks alone"
 
 rm "$times"
 try "${job[@]}" -n 40

@@ -39,12 +39,14 @@ typedef struct run {
 
 /* What an interrupt ends. */
 static spt_session *volatile interrupted;
+static volatile sig_atomic_t interrupted_by;
 
 /* The first one ends the answer, and what was learnt is kept; the second one
    ends the process. */
 static void on_interrupt(int signal_number)
 {
     spt_session *session = interrupted;
+    interrupted_by = signal_number;
     if (session)
         spt_session_cancel(session);
     signal(signal_number, SIG_DFL);
@@ -431,5 +433,10 @@ int spt_cmd_run(int argc, char **argv)
         spt_run_times_close(&r.times);
     spt_buf_free(&r.text);
     spt_ids_free(&r.tokens);
-    return status == SPT_OK ? 0 : spt_exit_error("spectune run", &err);
+    if (status != SPT_OK)
+        return spt_exit_error("spectune run", &err);
+    fflush(stdout);
+    if (interrupted_by) /* so that who waits sees it */
+        raise(interrupted_by);
+    return 0;
 }
