@@ -92,22 +92,14 @@ static bool has_folder(const char *path)
     return good;
 }
 
-/* What the caller's own file cannot be. */
-static spt_status check_given(const spt_engine *e, spt_error *err)
+static spt_status check_folder(const char *path, spt_error *err)
 {
-    const char *path = e->options.step_times;
-    if (!path)
+    if (!path || has_folder(path))
         return SPT_OK;
-    if (!has_folder(path))
-        return spt_fail(err, SPT_E_USAGE,
-                        "%s: step times cannot be kept there, expected a "
-                        "folder that can be written",
-                        path);
-    if (!has_clock(e))
-        spt_log_line(&e->options.log,
-                     "%s: keeps nothing new, sim has a clock with checks alone",
-                     path);
-    return SPT_OK;
+    return spt_fail(err, SPT_E_USAGE,
+                    "%s: step times cannot be kept there, expected a folder "
+                    "that can be written",
+                    path);
 }
 
 spt_status spt_engine_open_times(spt_engine *e, spt_error *err)
@@ -117,7 +109,7 @@ spt_status spt_engine_open_times(spt_engine *e, spt_error *err)
     if (!e->times)
         return spt_fail(err, SPT_E_MEMORY, "engine: out of memory");
     set_key(e);
-    SPT_TRY(check_given(e, err));
+    SPT_TRY(check_folder(e->options.step_times, err));
     SPT_TRY(name_file(e, err));
     const char *path = e->times_path;
     if (!path)
@@ -128,6 +120,10 @@ spt_status spt_engine_open_times(spt_engine *e, spt_error *err)
         return spt_fail(err, status, "%s", why.text);
     if (status != SPT_OK && (status != SPT_E_IO || spt_file_exists(path)))
         spt_log_line(&e->options.log, "%s", why.text);
+    if (e->options.step_times && !has_clock(e))
+        spt_log_line(&e->options.log,
+                     "%s: keeps nothing new, sim has a clock with checks alone",
+                     path);
     return SPT_OK;
 }
 
