@@ -118,12 +118,12 @@ spt_status spt_engine_open_times(spt_engine *e, spt_error *err)
         spt_step_times_read(path, &e->times_key, e->times, &why);
     if (status == SPT_E_USAGE && e->options.step_times)
         return spt_fail(err, status, "%s", why.text);
-    if (status != SPT_OK && (status != SPT_E_IO || spt_file_exists(path)))
-        spt_log_line(&e->options.log, "%s", why.text);
     if (e->options.step_times && !has_clock(e))
         spt_log_line(&e->options.log,
                      "%s: keeps nothing new, sim has a clock with checks alone",
                      path);
+    if (status != SPT_OK && (status != SPT_E_IO || spt_file_exists(path)))
+        spt_log_line(&e->options.log, "%s", why.text);
     return SPT_OK;
 }
 
