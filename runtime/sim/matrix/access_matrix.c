@@ -12,20 +12,6 @@ static uint32_t matrices(const ptx_insn *insn)
     return ptx_has(insn, PTX_MOD_X4) ? 4 : ptx_has(insn, PTX_MOD_X2) ? 2 : 1;
 }
 
-static void start(sim_access *a, const sim_insn *in, sim_warp *w,
-                  uint32_t lanes, uint32_t bytes, bool write, bool checks)
-{
-    a->in = in;
-    a->w = w;
-    a->exec = lanes;
-    a->bytes = bytes;
-    a->write = write;
-    a->checks = checks;
-    a->strong = a->async = false;
-    a->value = NULL;
-    a->count = write ? SIM_COUNT_ST : SIM_COUNT_LD;
-}
-
 /* Only lanes of exec may change. */
 static void put(uint32_t *d, const uint32_t *value, uint32_t exec)
 {
@@ -57,7 +43,8 @@ static void ldmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access a;
     if (!sim_whole_warp(w, in, exec) && !exec)
         return;
-    start(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16, false, checks);
+    sim_access_begin(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16,
+                     false, checks);
     sim_access_addresses(&args->arg[args->first[1]], w, regs, a.addr);
     sim_access_resolve(&a, in->src->space);
     for (uint32_t i = 0; i < n; i++) {
@@ -83,7 +70,8 @@ static void stmatrix(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access a;
     if (!sim_whole_warp(w, in, exec) && !exec)
         return;
-    start(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16, true, checks);
+    sim_access_begin(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16,
+                     true, checks);
     sim_access_addresses(&args->arg[args->first[0]], w, regs, a.addr);
     sim_access_resolve(&a, in->src->space);
     for (uint32_t i = 0; i < n; i++) {
@@ -128,8 +116,8 @@ static void ldmatrix_bytes(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access a;
     if (!sim_whole_warp(w, in, exec) && !exec)
         return;
-    start(&a, in, w, (uint32_t)((UINT64_C(1) << rows) - 1), 16, false,
-          w->launch->args.checks);
+    sim_access_begin(&a, in, w, (uint32_t)((UINT64_C(1) << rows) - 1), 16,
+                     false, w->launch->args.checks);
     sim_access_addresses(&in->args->arg[in->args->first[1]], w, regs, a.addr);
     sim_access_resolve(&a, src->space);
     for (unsigned r = 0; r < rows; r++) {
@@ -161,8 +149,8 @@ static void stmatrix_bytes(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access a;
     if (!sim_whole_warp(w, in, exec) && !exec)
         return;
-    start(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16, true,
-          w->launch->args.checks);
+    sim_access_begin(&a, in, w, (uint32_t)((UINT64_C(1) << 8 * n) - 1), 16,
+                     true, w->launch->args.checks);
     sim_access_addresses(&in->args->arg[in->args->first[0]], w, regs, a.addr);
     sim_access_resolve(&a, in->src->space);
     for (unsigned i = 0; i < n; i++)

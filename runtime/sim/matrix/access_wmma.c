@@ -54,19 +54,6 @@ static void extent(const wmma_shape *s, part which, unsigned *lines,
     *length = which == PART_C ? s->n : s->k;
 }
 
-static void fill_access(sim_access *a, const sim_insn *in, sim_warp *w,
-                        uint32_t exec, bool write)
-{
-    a->in = in;
-    a->w = w;
-    a->exec = exec;
-    a->write = write;
-    a->checks = w->launch->args.checks;
-    a->strong = a->async = false;
-    a->value = NULL;
-    a->count = write ? SIM_COUNT_ST : SIM_COUNT_LD;
-}
-
 /* Elements of less than a byte move eight, or 32, at a time. */
 static void element_addresses(sim_access *a, const uint64_t *base,
                               const sim_insn *in, const uint8_t *regs,
@@ -151,10 +138,10 @@ static void transfer(const sim_insn *in, sim_warp *w, uint8_t *regs,
     sim_access a;
     uint64_t base[SIM_LANES];
     sim_whole_warp(w, in, exec);
-    fill_access(&a, in, w, exec, write);
+    sim_access_begin(&a, in, w, exec, unit * bits / 8, write,
+                     w->launch->args.checks);
     extent(shape_of(in->src), which, &lines, &length);
     sim_access_addresses(&args->arg[args->first[address]], w, regs, base);
-    a.bytes = unit * bits / 8;
     unsigned n = lines * length / SIM_LANES;
     unsigned held =
         (unsigned)(args->first[fragment + 1] - args->first[fragment]) *

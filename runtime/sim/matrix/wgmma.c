@@ -171,13 +171,8 @@ static void fetch(sim_warp *w, const wgmma_op *op, const matrix *m,
                   uint32_t first, uint32_t pairs, uint8_t (*to)[REGISTER])
 {
     sim_access a;
-    a.in = op->in;
-    a.w = w;
-    a.exec = pairs == 2 ? UINT32_MAX : UINT16_MAX;
-    a.bytes = 16;
-    a.write = a.strong = a.async = false;
-    a.checks = w->launch->args.checks;
-    a.value = NULL;
+    sim_access_begin(&a, op->in, w, pairs == 2 ? UINT32_MAX : UINT16_MAX, 16,
+                     false, w->launch->args.checks);
     a.count = -1;
     for (uint32_t l = 0; l < 16 * pairs; l++) {
         uint32_t line = l % 8, half = l / 8 % 2, block = first / 8 + l / 16;

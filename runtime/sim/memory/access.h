@@ -40,6 +40,30 @@ typedef struct sim_access {
     uint8_t scratch[SIM_LANES][SIM_ACCESS_MAX];
 } sim_access;
 
+/* What an access is unless its caller says otherwise: the thread's own, plain
+   and counted as a load or a store. Addresses are still to be set. */
+static inline void sim_access_begin(sim_access *a, const sim_insn *in,
+                                    sim_warp *w, uint32_t exec, uint32_t bytes,
+                                    bool write, bool checks)
+{
+    a->in = in;
+    a->w = w;
+    a->exec = exec;
+    a->bytes = bytes;
+    a->write = write;
+    a->checks = checks;
+    a->strong = a->async = a->run = false;
+    a->count = write ? SIM_COUNT_ST : SIM_COUNT_LD;
+    a->value = NULL;
+}
+
+/* The same address for every lane. */
+static inline void sim_access_one(sim_access *a, uint64_t address)
+{
+    for (unsigned l = 0; l < SIM_LANES; l++)
+        a->addr[l] = address;
+}
+
 /* Per CTA: cta->memory. */
 typedef struct sim_cta_memory {
     sim_range ranges[SIM_RANGES]; /* allocations used last, newest first */

@@ -60,12 +60,7 @@ static void check_race(const sim_insn *in, sim_warp *w, const uint8_t *regs,
                        bool write, const sim_shape *shape)
 {
     sim_access a;
-    a.in = in;
-    a.w = w;
-    a.exec = exec;
-    a.bytes = bytes;
-    a.write = write;
-    a.value = NULL;
+    sim_access_begin(&a, in, w, exec, bytes, write, true);
     if (write) {
         a.value = &in->args->arg[in->args->first[1]];
         a.regs = regs;

@@ -260,15 +260,10 @@ static void atomic(const sim_insn *in, sim_warp *w, uint8_t *regs,
     o.flush = o.type == PTX_F32 && insn->space != PTX_SHARED;
     o.system = ptx_has(insn, PTX_MOD_SYS);
     sim_access a;
-    a.in = in;
-    a.w = w;
-    a.exec = exec;
-    a.bytes = o.bytes * (insn->vector > 1 ? insn->vector : 1);
-    a.checks = checks;
+    sim_access_begin(&a, in, w, exec,
+                     o.bytes * (insn->vector > 1 ? insn->vector : 1), false,
+                     checks);
     a.strong = true;
-    a.async = false;
-    a.value = NULL;
-    a.write = false;
     a.count = SIM_COUNT_ATOM;
     sim_access_addresses(address, w, regs, a.addr);
     struct sim_race *race = sim_cta_memory_of(w)->race;

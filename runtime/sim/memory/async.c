@@ -42,19 +42,12 @@ static sim_copy *append(sim_async *async)
     return &async->copies[async->count++];
 }
 
-static void fill_access(sim_access *a, const sim_insn *in, sim_warp *w,
-                        uint32_t lanes, uint32_t bytes, bool write, bool checks)
+/* The thread reads for the copy engine, which writes and is not counted. */
+static void begin(sim_access *a, const sim_insn *in, sim_warp *w,
+                  uint32_t lanes, uint32_t bytes, bool write, bool checks)
 {
-    a->in = in;
-    a->w = w;
-    a->exec = lanes;
-    a->bytes = bytes;
-    a->write = write;
-    a->checks = checks;
-    a->strong = false;
+    sim_access_begin(a, in, w, lanes, bytes, write, checks);
     a->async = write;
-    a->value = NULL;
-    a->run = false;
     a->count = write ? -1 : SIM_COUNT_ASYNC;
 }
 
@@ -111,7 +104,7 @@ static void read_source(sim_access *a, sim_copy *copy, const sim_insn *in,
     for (unsigned l = 0; l < SIM_LANES; l++)
         if ((exec >> l & 1) && copy->size[l])
             *(copy->size[l] == copy->bytes ? &whole : &part) |= 1u << l;
-    fill_access(a, in, w, whole, copy->bytes, false, checks);
+    begin(a, in, w, whole, copy->bytes, false, checks);
     sim_access_addresses(&args->arg[args->first[1]], w, regs, bases);
     memcpy(a->addr, bases, sizeof bases);
     memset(copy->from, 0, sizeof copy->from);
@@ -156,7 +149,7 @@ static void cp_async(const sim_insn *in, sim_warp *w, uint8_t *regs,
     source_sizes(in, regs, copy->bytes, copy->size);
     read_source(&a, copy, in, w, regs, exec, checks);
     uint32_t failed = a.failed;
-    fill_access(&a, in, w, exec & ~failed, copy->bytes, true, checks);
+    begin(&a, in, w, exec & ~failed, copy->bytes, true, checks);
     a.count = SIM_COUNT_ASYNC;
     sim_access_addresses(&args->arg[args->first[0]], w, regs, a.addr);
     sim_access_resolve(&a, PTX_SHARED);
@@ -202,13 +195,13 @@ static void op_cp_async(const sim_insn *in, sim_warp *w, uint8_t *regs,
         return;
     }
     sim_access from, to;
-    fill_access(&from, in, w, whole, bytes, false, false);
+    begin(&from, in, w, whole, bytes, false, false);
     from.failed = 0;
     if (whole) {
         sim_access_addresses(&args->arg[args->first[1]], w, regs, from.addr);
         sim_access_resolve(&from, PTX_GLOBAL);
     }
-    fill_access(&to, in, w, exec & ~from.failed, bytes, true, false);
+    begin(&to, in, w, exec & ~from.failed, bytes, true, false);
     to.count = SIM_COUNT_ASYNC;
     sim_access_addresses(&args->arg[args->first[0]], w, regs, to.addr);
     if (to.exec)
@@ -234,7 +227,7 @@ static void op_cp_async_checked(const sim_insn *in, sim_warp *w, uint8_t *regs,
 static void race_write(sim_warp *w, const sim_copy *copy, uint32_t lanes)
 {
     sim_access a;
-    fill_access(&a, copy->in, w, lanes, copy->bytes, true, true);
+    begin(&a, copy->in, w, lanes, copy->bytes, true, true);
     for (unsigned l = 0; l < SIM_LANES; l++)
         a.addr[l] = copy->to[l];
     sim_race_access(sim_cta_memory_of(w)->race, &a, lanes, copy->to, NULL);

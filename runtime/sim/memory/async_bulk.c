@@ -65,18 +65,11 @@ uint8_t *sim_bulk_place(sim_access *a, sim_warp *w, const sim_bulk *bulk,
                         uint64_t address, uint32_t bytes, unsigned space,
                         bool write)
 {
-    a->in = bulk->in;
-    a->w = w;
-    a->exec = 1u << bulk->lane;
-    a->bytes = bytes;
-    a->write = write;
-    a->checks = w->launch->args.checks;
-    a->strong = false;
+    sim_access_begin(a, bulk->in, w, 1u << bulk->lane, bytes, write,
+                     w->launch->args.checks);
     a->async = true;
-    a->run = false;
     a->count = -1;
-    for (unsigned l = 0; l < SIM_LANES; l++)
-        a->addr[l] = address;
+    sim_access_one(a, address);
     sim_access_resolve(a, space);
     return a->at[bulk->lane];
 }

@@ -6,17 +6,10 @@
 static void chunk(sim_access *a, const sim_insn *in, sim_warp *w, unsigned lane,
                   uint64_t address, unsigned space, bool write)
 {
-    a->in = in;
-    a->w = w;
-    a->exec = 1u << lane;
-    a->bytes = SIM_CHUNK;
-    a->write = write;
-    a->checks = w->launch->args.checks;
-    a->strong = a->async = false;
-    a->value = NULL;
+    sim_access_begin(a, in, w, 1u << lane, SIM_CHUNK, write,
+                     w->launch->args.checks);
     a->count = -1;
-    for (unsigned l = 0; l < SIM_LANES; l++)
-        a->addr[l] = address;
+    sim_access_one(a, address);
     sim_access_resolve(a, space);
 }
 

@@ -83,16 +83,10 @@ static bool read_memory(const external *call, uint64_t address, uint32_t bytes,
                         uint64_t *value)
 {
     sim_access a;
-    a.in = call->in;
-    a.w = call->w;
-    a.exec = 1u << call->lane;
-    a.bytes = bytes;
-    a.write = a.strong = a.async = false;
-    a.value = NULL;
-    a.checks = call->w->launch->args.checks;
+    sim_access_begin(&a, call->in, call->w, 1u << call->lane, bytes, false,
+                     call->w->launch->args.checks);
     a.count = -1;
-    for (unsigned l = 0; l < SIM_LANES; l++)
-        a.addr[l] = address;
+    sim_access_one(&a, address);
     sim_access_resolve(&a, PTX_GENERIC);
     *value = 0;
     memcpy(value, a.at[call->lane], bytes);
