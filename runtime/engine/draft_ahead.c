@@ -82,8 +82,29 @@ void spt_ahead_close(spt_ahead *a)
     spt_free(a->fed);
 }
 
-spt_status spt_ahead_session_open(spt_ahead *a, void **out, spt_error *err)
+void spt_ahead_drop(void *ahead)
 {
+    spt_ahead *a = ahead;
+    void (*close)(void *) = a->close;
+    void *user = a->user;
+    spt_ahead_close(a);
+    close(user);
+}
+
+uint64_t spt_ahead_bytes(const void *ahead)
+{
+    return ((const spt_ahead *)ahead)->bytes;
+}
+
+spt_ahead *spt_ahead_of(const spt_draft_source *drafter)
+{
+    bool ahead = drafter->class && drafter->class->draft == spt_ahead_draft;
+    return ahead ? drafter->self : NULL;
+}
+
+spt_status spt_ahead_session_open(void *ahead, void **out, spt_error *err)
+{
+    spt_ahead *a = ahead;
     spt_ahead_state *s = spt_calloc(1, sizeof *s);
     if (!s)
         return no_memory(err);
@@ -101,9 +122,10 @@ static void drop_from(spt_ahead_state *s)
     }
 }
 
-void spt_ahead_session_close(void *session)
+void spt_ahead_session_close(void *ahead, void *session)
 {
     spt_ahead_state *s = session;
+    (void)ahead;
     drop_from(s);
     spt_sequence_close(&s->sequence);
     spt_free(s);
@@ -135,14 +157,8 @@ static spt_status write_text(spt_ahead *a, const spt_ahead_lane *l, int *count,
 {
     const spt_draft_request *r = l->request;
     *count = r->count + l->depth;
-    if (*count > a->text_room) {
-        int room = *count + SPT_DRAFT_NODES;
-        void *text = spt_realloc(a->text, (size_t)room, sizeof *a->text);
-        if (!text)
-            return no_memory(err);
-        a->text = text;
-        a->text_room = room;
-    }
+    if (!spt_grow(&a->text, &a->text_room, (size_t)*count, sizeof *a->text))
+        return no_memory(err);
     memcpy(a->text, r->text, (size_t)r->count * sizeof *a->text);
     memcpy(a->text + r->count, l->drafted, (size_t)l->depth * sizeof *a->text);
     return SPT_OK;
@@ -335,9 +351,10 @@ static spt_status take(spt_ahead *a, int n, spt_error *err)
     return SPT_OK;
 }
 
-spt_status spt_ahead_draft(spt_ahead *a, spt_draft_request *requests, int count,
+spt_status spt_ahead_draft(void *ahead, spt_draft_request *requests, int count,
                            spt_error *err)
 {
+    spt_ahead *a = ahead;
     for (int i = 0; i < count; i++)
         SPT_TRY(start(a, &a->lanes[i], &requests[i], err));
     for (int n; (n = make_items(a, count)) > 0;) {

@@ -57,7 +57,9 @@ typedef struct spt_ahead {
     void *user;
     spt_status (*follow)(void *user, spt_ahead_lane *lane, spt_error *err);
     void (*item)(void *user, int lane, spt_forward_item *item);
+    void (*close)(void *user); /* frees the drafter, after spt_ahead_close */
     spt_forward *forward; /* closed with it; its limits have target_vocab */
+    uint64_t bytes; /* of the device */
     const int32_t *to_target; /* (vocab) the target's id of each token, or -1;
                                  NULL: the same. Of tokens with the same id the
                                  first counts. */
@@ -72,7 +74,7 @@ typedef struct spt_ahead {
     float *logits; /* (sessions, vocab) */
     float *translated; /* (target_vocab) a row in the target's ids */
     int32_t *text; /* (text_room) a lane's text and its drafts */
-    int text_room;
+    size_t text_room;
     spt_forward_item *items; /* (sessions) */
     spt_ahead_lane *lanes; /* (sessions) */
     int *who; /* (sessions) lanes of the items */
@@ -84,12 +86,23 @@ spt_status spt_ahead_open(spt_ahead *ahead, spt_error *err);
 /* Also of one that was never opened. */
 void spt_ahead_close(spt_ahead *ahead);
 
-spt_status spt_ahead_session_open(spt_ahead *ahead, void **state,
-                                  spt_error *err);
-void spt_ahead_session_close(void *state);
+/* The functions of spt_draft_class but its name; self is a spt_ahead. */
+spt_status spt_ahead_session_open(void *ahead, void **state, spt_error *err);
+void spt_ahead_session_close(void *ahead, void *state);
+spt_status spt_ahead_draft(void *ahead, spt_draft_request *requests, int count,
+                           spt_error *err);
+uint64_t spt_ahead_bytes(const void *ahead);
+void spt_ahead_drop(void *ahead);
 
-/* spt_draft_class.draft. */
-spt_status spt_ahead_draft(spt_ahead *ahead, spt_draft_request *requests,
-                           int count, spt_error *err);
+#define SPT_AHEAD_CLASS(name_)                                              \
+    {                                                                       \
+        .name = (name_), .close = spt_ahead_drop,                           \
+        .session_open = spt_ahead_session_open,                             \
+        .session_close = spt_ahead_session_close, .draft = spt_ahead_draft, \
+        .bytes = spt_ahead_bytes,                                           \
+    }
+
+/* Of a drafter whose class is made so; NULL for others. */
+spt_ahead *spt_ahead_of(const spt_draft_source *drafter);
 
 #endif

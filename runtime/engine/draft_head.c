@@ -5,7 +5,6 @@
 typedef struct draft_head {
     spt_model *model;
     spt_ahead ahead;
-    uint64_t bytes;
     int32_t *reads; /* (tokens) rows of features that a pass reads */
     int32_t *own; /* (sessions) rows that the lanes write */
 } draft_head;
@@ -21,34 +20,10 @@ static spt_forward_limits limits_of(const spt_draft_head_options *o)
 static void close_head(void *drafter)
 {
     draft_head *h = drafter;
-    spt_ahead_close(&h->ahead);
     spt_model_close(h->model);
     spt_free(h->reads);
     spt_free(h->own);
     spt_free(h);
-}
-
-static spt_status open_session(void *drafter, void **out, spt_error *err)
-{
-    return spt_ahead_session_open(&((draft_head *)drafter)->ahead, out, err);
-}
-
-static void close_session(void *drafter, void *session)
-{
-    (void)drafter;
-    spt_ahead_session_close(session);
-}
-
-static spt_status draft(void *drafter, spt_draft_request *requests, int count,
-                        spt_error *err)
-{
-    return spt_ahead_draft(&((draft_head *)drafter)->ahead, requests, count,
-                           err);
-}
-
-static uint64_t bytes_of(const void *drafter)
-{
-    return ((const draft_head *)drafter)->bytes;
 }
 
 /* The text but for its first token. What was drafted goes, accepted or not,
@@ -85,14 +60,7 @@ static void set_rows(void *user, int lane, spt_forward_item *item)
     item->writes = &h->own[lane];
 }
 
-static const spt_draft_class head_class = {
-    .name = "eagle3",
-    .close = close_head,
-    .session_open = open_session,
-    .session_close = close_session,
-    .draft = draft,
-    .bytes = bytes_of,
-};
+static const spt_draft_class head_class = SPT_AHEAD_CLASS("eagle3");
 
 static spt_status make_rows(draft_head *h, const spt_forward_limits *limits,
                             spt_error *err)
@@ -116,8 +84,7 @@ static spt_status fill(draft_head *h, const spt_forward_source *source,
     SPT_TRY(spt_forward_fits(c, spt_forward_config(source->target), err));
     SPT_TRY(spt_forward_estimate(h->model, &limits, &memory, err));
     SPT_TRY(make_rows(h, &limits, err));
-    h->bytes = memory.total;
-    h->ahead.user = h;
+    h->ahead.bytes = memory.total;
     h->ahead.follow = follow;
     h->ahead.item = set_rows;
     h->ahead.to_target = c->head.to_target;
@@ -135,18 +102,15 @@ spt_status spt_draft_head_open(const spt_forward_source *source,
     draft_head *h = spt_calloc(1, sizeof *h);
     if (!h)
         return spt_fail(err, SPT_E_MEMORY, "head: out of memory");
+    h->ahead.user = h;
+    h->ahead.close = close_head;
     spt_status status = fill(h, source, options, err);
     if (status != SPT_OK) {
-        close_head(h);
+        spt_ahead_drop(&h->ahead);
         return status;
     }
-    *drafter = (spt_draft_source){&head_class, h};
+    *drafter = (spt_draft_source){&head_class, &h->ahead};
     return SPT_OK;
-}
-
-spt_ahead *spt_draft_head_ahead(const spt_draft_source *drafter)
-{
-    return &((draft_head *)drafter->self)->ahead;
 }
 
 spt_status spt_draft_head_estimate(const spt_draft_head_options *options,

@@ -22,9 +22,6 @@ spt_status spt_draft_head_open(const spt_forward_source *source,
                                const spt_draft_head_options *options,
                                spt_draft_source *drafter, spt_error *err);
 
-/* Of a drafter of this kind. */
-spt_ahead *spt_draft_head_ahead(const spt_draft_source *drafter);
-
 /* What opening would take of the device. */
 spt_status spt_draft_head_estimate(const spt_draft_head_options *options,
                                    const spt_model *target, uint64_t *bytes,

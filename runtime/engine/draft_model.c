@@ -9,40 +9,15 @@ typedef struct draft_model {
     const spt_tokenizer *target;
     spt_vocab_map map;
     spt_ahead ahead;
-    uint64_t bytes;
 } draft_model;
 
 static void close_model(void *drafter)
 {
     draft_model *m = drafter;
-    spt_ahead_close(&m->ahead);
     spt_vocab_map_free(&m->map);
     spt_tokenizer_close(m->tokenizer);
     spt_model_close(m->model);
     spt_free(m);
-}
-
-static spt_status open_session(void *drafter, void **out, spt_error *err)
-{
-    return spt_ahead_session_open(&((draft_model *)drafter)->ahead, out, err);
-}
-
-static void close_session(void *drafter, void *session)
-{
-    (void)drafter;
-    spt_ahead_session_close(session);
-}
-
-static spt_status draft(void *drafter, spt_draft_request *requests, int count,
-                        spt_error *err)
-{
-    return spt_ahead_draft(&((draft_model *)drafter)->ahead, requests, count,
-                           err);
-}
-
-static uint64_t bytes_of(const void *drafter)
-{
-    return ((const draft_model *)drafter)->bytes;
 }
 
 /* The text in the drafter's own tokens: decoded and encoded again. */
@@ -77,14 +52,7 @@ static spt_status follow(void *user, spt_ahead_lane *l, spt_error *err)
     return status;
 }
 
-static const spt_draft_class model_class = {
-    .name = "model",
-    .close = close_model,
-    .session_open = open_session,
-    .session_close = close_session,
-    .draft = draft,
-    .bytes = bytes_of,
-};
+static const spt_draft_class model_class = SPT_AHEAD_CLASS("model");
 
 static spt_status fill(draft_model *m, const spt_forward_source *source,
                        const spt_draft_model_options *o, spt_error *err)
@@ -98,8 +66,7 @@ static spt_status fill(draft_model *m, const spt_forward_source *source,
     SPT_TRY(
         spt_vocab_map_make(o->tokenizer, o->ahead.target_vocab, m->tokenizer,
                            spt_model_config_of(m->model)->vocab, &m->map, err));
-    m->bytes = memory.total;
-    m->ahead.user = m;
+    m->ahead.bytes = memory.total;
     m->ahead.follow = follow;
     m->ahead.to_target = m->map.to_target;
     m->ahead.prefill_chunk = o->ahead.prefill_chunk;
@@ -115,18 +82,15 @@ spt_status spt_draft_model_open(const spt_forward_source *source,
     draft_model *m = spt_calloc(1, sizeof *m);
     if (!m)
         return spt_fail(err, SPT_E_MEMORY, "draft model: out of memory");
+    m->ahead.user = m;
+    m->ahead.close = close_model;
     spt_status status = fill(m, source, options, err);
     if (status != SPT_OK) {
-        close_model(m);
+        spt_ahead_drop(&m->ahead);
         return status;
     }
-    *drafter = (spt_draft_source){&model_class, m};
+    *drafter = (spt_draft_source){&model_class, &m->ahead};
     return SPT_OK;
-}
-
-spt_ahead *spt_draft_model_ahead(const spt_draft_source *drafter)
-{
-    return &((draft_model *)drafter->self)->ahead;
 }
 
 spt_status spt_draft_model_estimate(const spt_draft_model_options *options,

@@ -18,9 +18,6 @@ spt_status spt_draft_model_open(const spt_forward_source *source,
                                 const spt_draft_model_options *options,
                                 spt_draft_source *drafter, spt_error *err);
 
-/* How a drafter of this kind writes ahead; its own. */
-spt_ahead *spt_draft_model_ahead(const spt_draft_source *drafter);
-
 /* What opening would take of the device. */
 spt_status spt_draft_model_estimate(const spt_draft_model_options *options,
                                     uint64_t *bytes, spt_error *err);

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "draft_head.h"
-#include "draft_model.h"
+#include "draft_ahead.h"
 #include "files.h"
 #include "hash.h"
 #include "log.h"
@@ -41,6 +40,7 @@ static void name_device(const spt_engine *e, spt_step_key *k)
 static void set_key(spt_engine *e)
 {
     const spt_draft_options *o = &e->options.draft;
+    const spt_ahead *ahead = spt_ahead_of(&e->drafter);
     spt_step_key *k = &e->times_key;
     char drafter[SPT_SHA256_TEXT] = "";
     name_device(e, k);
@@ -50,12 +50,8 @@ static void set_key(spt_engine *e)
              e->options.dtype == SPT_TYPE_FP16 ? "fp16" : "bf16",
              e->options.page_size,
              e->options.no_graphs ? "no graphs" : "graphs");
-    if (o->method == SPT_DRAFT_MODEL)
-        spt_forward_model_digest(spt_draft_model_ahead(&e->drafter)->forward,
-                                 drafter);
-    if (o->method == SPT_DRAFT_EAGLE3)
-        spt_forward_model_digest(spt_draft_head_ahead(&e->drafter)->forward,
-                                 drafter);
+    if (ahead)
+        spt_forward_model_digest(ahead->forward, drafter);
     snprintf(k->drafter, sizeof k->drafter, "%s, %d branches%s%s",
              e->drafter.class ? e->drafter.class->name : "none",
              o->branches > 1 ? o->branches : 1, *drafter ? " " : "", drafter);

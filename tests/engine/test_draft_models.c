@@ -177,7 +177,7 @@ static const spt_draft_class recorder_class = {.name = "recorder",
 static recorder drafts_of(spt_engine *e, bool on_host, bool hot)
 {
     recorder r = {.inner = e->drafter};
-    spt_ahead *a = spt_draft_model_ahead(&e->drafter);
+    spt_ahead *a = spt_ahead_of(&e->drafter);
     tiny_answer answers[BATCH];
     const float untouched = 12345;
     e->drafter = (spt_draft_source){&recorder_class, &r};
@@ -278,7 +278,7 @@ static void test_rejection(const tiny_model *t)
         other.vocab = ways[i].vocab;
         other.seed = ways[i].seed ? (uint64_t)ways[i].seed : t->seed;
         spt_engine *e = open_pair(t, &other, 1, ways[i].shift);
-        check_rejection(e, spt_draft_model_ahead(&e->drafter), ways[i].name);
+        check_rejection(e, spt_ahead_of(&e->drafter), ways[i].name);
         spt_engine_close(e);
     }
     const spt_engine_options o = {
