@@ -274,3 +274,14 @@ char *spt_path_join(const char *folder, const char *name)
         snprintf(path, size, "%s/%s", folder, name);
     return path;
 }
+
+void spt_path_cut(char *path)
+{
+    char *slash = strrchr(path, '/');
+    while (slash > path && slash[-1] == '/')
+        slash--;
+    if (!slash)
+        strcpy(path, ".");
+    else
+        slash[slash == path] = 0;
+}

@@ -50,6 +50,10 @@ spt_status spt_folder_each(const char *folder, const char *suffix,
 
 bool spt_file_exists(const char *path);
 
+/* Cuts the last part of a path off; "/" and "." are where it ends. path is not
+   empty. */
+void spt_path_cut(char *path);
+
 /* "folder/name" in a new string (spt_free), or NULL when out of memory. */
 char *spt_path_join(const char *folder, const char *name);
 

@@ -79,11 +79,10 @@ static spt_status name_file(spt_engine *e, spt_error *err)
 /* A save makes a file beside the old one and renames it. */
 static bool has_folder(const char *path)
 {
-    char *folder = spt_strdup(path);
-    char *slash = folder ? strrchr(folder, '/') : NULL;
-    if (slash)
-        slash[slash == folder] = 0;
-    bool good = folder && access(slash ? folder : ".", W_OK) == 0;
+    char *folder = spt_strdup(*path ? path : ".");
+    if (folder)
+        spt_path_cut(folder);
+    bool good = folder && access(folder, W_OK) == 0;
     spt_free(folder);
     return good;
 }

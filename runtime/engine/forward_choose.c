@@ -10,9 +10,6 @@
 #include "mem.h"
 #include "translate.h"
 
-/* Of kernels/sample.h. */
-enum { MAX_VOCABULARY = 1 << 19 };
-
 forward_rows forward_rows_of(const spt_forward *f)
 {
     if (f->limits.target_vocab)
@@ -25,7 +22,7 @@ forward_rows forward_rows_of(const spt_forward *f)
 bool spt_forward_chooses(const spt_forward *f)
 {
     int vocab = forward_rows_of(f).vocabulary;
-    return !f->on_host && vocab > 0 && vocab <= MAX_VOCABULARY;
+    return !f->on_host && vocab > 0 && vocab <= SPT_SAMPLE_VOCABULARY;
 }
 
 spt_status spt_forward_translate(spt_forward *f, const int32_t *from,

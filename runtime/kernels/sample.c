@@ -78,11 +78,10 @@ uint64_t spt_sample_part(uint64_t mass, uint64_t reciprocal)
 spt_status spt_sample_check(const char *what, int32_t vocabulary,
                             spt_error *err)
 {
-    if (vocabulary > 0 && vocabulary <= 1 << 19)
+    if (vocabulary > 0 && vocabulary <= SPT_SAMPLE_VOCABULARY)
         return SPT_OK;
-    return spt_fail(err, SPT_E_USAGE,
-                    "%s: vocabulary of %d, expected 1 to 524288", what,
-                    (int)vocabulary);
+    return spt_fail(err, SPT_E_USAGE, "%s: vocabulary of %d, expected 1 to %d",
+                    what, (int)vocabulary, SPT_SAMPLE_VOCABULARY);
 }
 
 spt_status spt_sample_launch(const spt_driver *driver,

@@ -47,7 +47,10 @@ extern const float spt_sample_one;
 float spt_sample_logit(float logit);
 
 /* The highest logit's integer probability is 2 to this. */
-enum { SPT_SAMPLE_MASS_BITS = 44 };
+enum {
+    SPT_SAMPLE_MASS_BITS = 44,
+    SPT_SAMPLE_VOCABULARY = 1 << 19, /* so many masses sum to 2^63 */
+};
 
 /* The integer probability of a logit below `top`, to the kernel's bits. */
 uint64_t spt_sample_mass(float logit, float top, float scale);
@@ -69,7 +72,7 @@ typedef struct spt_sample_args {
     CUdeviceptr rows; /* spt_sample_row (row) */
     CUdeviceptr token; /* int32 (row); -1 where no logit is above -infinity */
     int64_t logits_stride;
-    int32_t vocabulary; /* at most 2^19 */
+    int32_t vocabulary; /* at most SPT_SAMPLE_VOCABULARY */
 } spt_sample_args;
 
 /* That a kernel over rows of logits (`what`) takes the vocabulary. */

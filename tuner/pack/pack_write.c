@@ -274,18 +274,6 @@ static spt_status check_parent(const char *parent, spt_error *err)
     return made ? SPT_OK : SPT_E_IO;
 }
 
-/* Cuts the last part of a path off; "/" and "." are where it ends. */
-static void cut_last(char *path)
-{
-    char *slash = strrchr(path, '/');
-    while (slash > path && slash[-1] == '/')
-        slash--;
-    if (!slash)
-        strcpy(path, ".");
-    else
-        slash[slash == path] = 0;
-}
-
 /* "a//" -> "a"; a copy, or NULL. */
 static char *without_slashes(const char *folder)
 {
@@ -311,7 +299,7 @@ spt_status spt_pack_check_folder(const char *folder, spt_error *err)
     if (status == SPT_OK)
         status = check_target(path, err);
     do
-        cut_last(path);
+        spt_path_cut(path);
     while (lstat(path, &info) != 0 && strcmp(path, "/") != 0 &&
            strcmp(path, ".") != 0);
     if (status == SPT_OK)

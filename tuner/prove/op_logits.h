@@ -3,6 +3,7 @@
 #define SPT_OP_LOGITS_H
 
 #include "operator.h"
+#include "sample.h"
 
 /*
  * Adds (rows, vocabulary) logits: normal ones, and rows with ties, NaN,
@@ -17,9 +18,9 @@ spt_op_buffer *spt_op_add_structs(spt_op_case *c, const char *name,
 void spt_op_expect_bytes(spt_op_buffer *buffer, size_t row, size_t offset,
                          const void *data, size_t bytes);
 
-#define SPT_OP_VOCABULARY                                 \
-    {                                                     \
-        "vocabulary", 1000, 1, 1 << 19, "logits of a row" \
+#define SPT_OP_VOCABULARY                                               \
+    {                                                                   \
+        "vocabulary", 1000, 1, SPT_SAMPLE_VOCABULARY, "logits of a row" \
     }
 
 #endif

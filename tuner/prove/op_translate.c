@@ -74,7 +74,8 @@ static spt_status launch(const spt_driver *driver, const spt_function *kernel,
 
 const spt_operator spt_op_translate = {
     .name = "translate",
-    .values = {SPT_OP_VOCABULARY, {"to", 777, 1, 1 << 19, "ids of the result"}},
+    .values = {SPT_OP_VOCABULARY,
+               {"to", 777, 1, SPT_SAMPLE_VOCABULARY, "ids of the result"}},
     .make = make,
     .reference = reference,
     .launch = launch,

@@ -7,24 +7,11 @@
 
 static bool room_for(serve_scores *s, size_t more)
 {
-    size_t wanted = s->room ? s->room : 64;
-    while (wanted < s->n + more)
-        wanted *= 2;
-    if (wanted == s->room)
-        return true;
-    int32_t *tokens = spt_realloc(s->tokens, wanted, sizeof *tokens);
-    s->tokens = tokens ? tokens : s->tokens;
-    double *logprobs = spt_realloc(s->logprobs, wanted, sizeof *logprobs);
-    s->logprobs = logprobs ? logprobs : s->logprobs;
-    spt_token_logprob *top = NULL;
-    if (s->n_top) {
-        top = spt_realloc(s->top, wanted * s->n_top, sizeof *top);
-        s->top = top ? top : s->top;
-    }
-    if (!tokens || !logprobs || (s->n_top && !top))
-        return false;
-    s->room = wanted;
-    return true;
+    size_t wanted = s->n + more, room = s->room, top_room = s->room;
+    return spt_grow(&s->tokens, &room, wanted, sizeof *s->tokens) &&
+           (!s->n_top ||
+            spt_grow(&s->top, &top_room, wanted, s->n_top * sizeof *s->top)) &&
+           spt_grow(&s->logprobs, &s->room, wanted, sizeof *s->logprobs);
 }
 
 void spt_serve_scores_add(serve_scores *s, const serve_scores *more)
