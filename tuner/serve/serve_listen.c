@@ -195,6 +195,7 @@ spt_status spt_serve_listen(spt_serve *serve, spt_error *err)
         return spt_fail(err, SPT_E_IO, "server: cannot listen: %s",
                         strerror(errno));
     if (pthread_create(&serve->keeper, NULL, keep, serve) != 0) {
+        MHD_quiesce_daemon(serve->daemon); /* leaves the listener open */
         MHD_stop_daemon(serve->daemon);
         return spt_fail(err, SPT_E_INTERNAL, "cannot start a thread");
     }
