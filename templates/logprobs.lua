@@ -2,22 +2,7 @@
 -- its integer probabilities, a token's logit and the most probable tokens. One
 -- CTA a row; the host takes the logarithm of the sum.
 
-return {
-  name = "logprobs",
-  title = "sums and most probable tokens of rows of logits",
-  problem = {},
-  params = {
-    { name = "threads", type = "int", values = { 512, 1024, 256 },
-      doc = "per row of logits" },
-  },
-  constraints = {},
-  launch = function(p)
-    return { threads = p.threads, shared_bytes = 0, min_ctas = 1 }
-  end,
-  key = function()
-    return "logprobs-1"
-  end,
-  symbol = function(p)
-    return string.format("logprobs_t%d", p.threads)
-  end,
-}
+local logit_rows = include("logit_rows")
+
+return logit_rows.kernel("logprobs", 1,
+  "sums and most probable tokens of rows of logits", { 512, 1024, 256 })

@@ -2,22 +2,7 @@
 -- that belongs to (seed, position). One CTA a row; probabilities are integers,
 -- so that no sum depends on its order.
 
-return {
-  name = "sample",
-  title = "tokens from rows of logits",
-  problem = {},
-  params = {
-    { name = "threads", type = "int", values = { 512, 1024, 256 },
-      doc = "per row of logits" },
-  },
-  constraints = {},
-  launch = function(p)
-    return { threads = p.threads, shared_bytes = 0, min_ctas = 1 }
-  end,
-  key = function()
-    return "sample-3"
-  end,
-  symbol = function(p)
-    return string.format("sample_t%d", p.threads)
-  end,
-}
+local logit_rows = include("logit_rows")
+
+return logit_rows.kernel("sample", 3, "tokens from rows of logits",
+  { 512, 1024, 256 })
