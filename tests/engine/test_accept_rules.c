@@ -8,8 +8,9 @@
 #include "accept.h"
 #include "check.h"
 #include "draft_ngram.h"
+#include "reject_pairs.h"
 
-enum { VOCAB = 6, STEPS = 4000 };
+enum { VOCAB = REJECT_TOKENS, STEPS = 4000 };
 
 static spt_error err;
 static uint64_t state = 1;
@@ -174,46 +175,25 @@ static double chi_square(const double *p, const double *q, int n, bool certain)
 {
     spt_candidate from[VOCAB], target[VOCAB];
     size_t n_from = parts_of(q, from), n_target = parts_of(p, target);
-    double counts[VOCAB] = {0}, chi = 0;
+    double counts[VOCAB] = {0};
     for (int i = 0; i < n; i++) {
         int32_t draft = draw(from, n_from, spt_random(5, i, SPT_RANDOM_DRAFT));
         counts[spt_reject(target, n_target, draft, certain ? NULL : from,
                           n_from, spt_random(5, i, SPT_RANDOM_ACCEPT),
                           spt_random(5, i, SPT_RANDOM_RESIDUAL))]++;
     }
-    for (int i = 0; i < VOCAB; i++) {
-        double expected = p[i] * n;
-        if (p[i] == 0 && counts[i] > 0)
-            return INFINITY;
-        if (p[i] > 0)
-            chi += (counts[i] - expected) * (counts[i] - expected) / expected;
-    }
-    return chi;
+    return reject_chi_square(p, counts, n);
 }
 
 static void test_rejection(void)
 {
-    static const struct {
-        const char *name;
-        double p[VOCAB], q[VOCAB];
-    } rows[] = {
-        {"equal", {.5, .2, .1, .1, .05, .05}, {.5, .2, .1, .1, .05, .05}},
-        {"near", {.5, .2, .1, .1, .05, .05}, {.4, .3, .05, .15, .05, .05}},
-        {"zeros in both", {.7, .3, 0, 0, 0, 0}, {0, .5, .5, 0, 0, 0}},
-        {"disjoint", {.25, .25, .5, 0, 0, 0}, {0, 0, 0, .5, .25, .25}},
-        {"uniform",
-         {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6},
-         {.9, .02, .02, .02, .02, .02}},
-        {"two tokens", {.999, .001, 0, 0, 0, 0}, {.001, .999, 0, 0, 0, 0}},
-    };
-    /* The 99.99 % point of chi-square with five degrees of freedom. */
-    const double bound = 25.74;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < REJECT_PAIRS; i++)
         for (int certain = 0; certain < 2; certain++) {
-            double chi =
-                chi_square(rows[i].p, rows[i].q, 1000000, certain != 0);
-            CHECK(chi < bound, "rejection, %s, %s draft: chi-square %.2f",
-                  rows[i].name, certain ? "certain" : "drawn", chi);
+            const reject_pair *t = &reject_pairs[i];
+            double chi = chi_square(t->p, t->q, 1000000, certain != 0);
+            CHECK(chi < reject_bound,
+                  "rejection, %s, %s draft: chi-square %.2f", t->name,
+                  certain ? "certain" : "drawn", chi);
         }
 }
 

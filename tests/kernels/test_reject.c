@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "accept.h"
+#include "reject_pairs.h"
 #include "sim_kernels.h"
 
-enum { VOCAB = 3001, ROWS = 60, SMALL = 6, LAUNCH = 500 };
+enum { VOCAB = 3001, ROWS = 60, SMALL = REJECT_TOKENS, LAUNCH = 500 };
 
 static spt_error err;
 static spt_machine machine;
@@ -165,22 +166,6 @@ static void test_same_tokens(void)
     machine.driver.cuMemFree(q);
 }
 
-typedef struct pair {
-    const char *name;
-    double p[SMALL], q[SMALL];
-} pair;
-
-static const pair pairs[] = {
-    {"equal", {.5, .2, .1, .1, .05, .05}, {.5, .2, .1, .1, .05, .05}},
-    {"near", {.5, .2, .1, .1, .05, .05}, {.4, .3, .05, .15, .05, .05}},
-    {"zeros in both", {.7, .3, 0, 0, 0, 0}, {0, .5, .5, 0, 0, 0}},
-    {"disjoint", {.25, .25, .5, 0, 0, 0}, {0, 0, 0, .5, .25, .25}},
-    {"uniform",
-     {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6},
-     {.9, .02, .02, .02, .02, .02}},
-    {"two tokens", {.999, .001, 0, 0, 0, 0}, {.001, .999, 0, 0, 0, 0}},
-};
-
 static CUdeviceptr upload_logs(const double *p)
 {
     float logits[SMALL];
@@ -213,35 +198,26 @@ static bool count(CUdeviceptr p, CUdeviceptr q, bool certain, int first,
     return good;
 }
 
-static double chi_square(const pair *t, bool certain, int n)
+static double chi_square(const reject_pair *t, bool certain, int n)
 {
-    double counts[SMALL] = {0}, chi = 0;
+    double counts[SMALL] = {0};
     CUdeviceptr p = upload_logs(t->p), q = upload_logs(t->q);
     bool good = true;
     for (int first = 0; first < n && good; first += LAUNCH)
         good = count(p, q, certain, first, counts);
     machine.driver.cuMemFree(p);
     machine.driver.cuMemFree(q);
-    for (int i = 0; i < SMALL && good; i++) {
-        double expected = t->p[i] * n;
-        if (t->p[i] == 0 && counts[i] > 0)
-            return INFINITY;
-        if (t->p[i] > 0)
-            chi += (counts[i] - expected) * (counts[i] - expected) / expected;
-    }
-    return good ? chi : INFINITY;
+    return good ? reject_chi_square(t->p, counts, n) : INFINITY;
 }
 
-/* The 99.99 % point of chi-square with five degrees of freedom. */
 static void test_distribution(void)
 {
-    const double bound = 25.74;
     int n = getenv("TEST_LONG") ? 100000 : 500;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+    for (size_t i = 0; i < REJECT_PAIRS; i++)
         for (int certain = 0; certain < 2; certain++) {
-            double chi = chi_square(&pairs[i], certain != 0, n);
-            CHECK(chi < bound, "%s, %s draft, %d draws: chi-square %.2f",
-                  pairs[i].name, certain ? "certain" : "drawn", n, chi);
+            double chi = chi_square(&reject_pairs[i], certain != 0, n);
+            CHECK(chi < reject_bound, "%s, %s draft, %d draws: chi-square %.2f",
+                  reject_pairs[i].name, certain ? "certain" : "drawn", n, chi);
         }
 }
 
